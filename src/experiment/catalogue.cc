@@ -1,37 +1,22 @@
 #include "experiment/catalogue.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "experiment/values.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool matches(std::string_view pattern, std::string_view name) {
-  if (pattern.empty()) return name.empty();
-  if (pattern.front() == '*') {
-    return matches(pattern.substr(1), name) || (!name.empty() && matches(pattern, name.substr(1)));
-  }
-  return !name.empty() && (pattern.front() == '?' || pattern.front() == name.front()) &&
-         matches(pattern.substr(1), name.substr(1));
-}
-
-std::vector<fs::path> json_files_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_regular_file() && entry.path().extension() == ".json") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 // Below a reference: ds_configs/zero2.json itself is "zero2.json", tiny/tokenizer/x.json of tiny/tokenizer is
 // "tokenizer/x.json".
@@ -47,7 +32,7 @@ bool is_at_or_below(const std::string& reference, std::string_view path) {
 // Why a file without our key looks as if it were meant to have it; empty: other JSON, a ds_config, say.
 std::string mistake_in(const std::string& text) {
   try {
-    const Json root = parse_commented_object(text, "");
+    const Json root = parse_json(text, "", JsonComments::kAllowed);
     for (const auto& [key, value] : root.items()) {
       if (!nearest(key, {"tessera_experiments"})) continue;
       return fmt::format("it has \"{}\"; did you mean \"tessera_experiments\"?", printable(key, 40));
@@ -63,12 +48,15 @@ std::string mistake_in(const std::string& text) {
 
 bool names_experiment(std::string word, const std::string& name) {
   while (word.ends_with('/')) word.pop_back();
-  return word == name || name.starts_with(word + "/") || matches(word, name);
+  return word == name || name.starts_with(word + "/") || fnmatch(word.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
 }
 
 Catalogue::Catalogue(const CatalogueOptions& options)
     : folders_(options.folders), presets_{"guide"}, has_builtin_(options.has_builtin) {
-  if (has_builtin_) read_builtin(options.preset);
+  for (const BuiltinFile& file : builtin_files()) {
+    const bool declares = file.path.find('/') == std::string_view::npos && file.path.ends_with(".json");
+    if (has_builtin_ && declares) read_text(file.content, std::string(file.path), options.preset);
+  }
   std::error_code none;
   const auto is_own = [](const fs::path& folder) {
     std::error_code unknown;
@@ -85,61 +73,49 @@ Catalogue::Catalogue(const CatalogueOptions& options)
   }
 }
 
-void Catalogue::read_builtin(const std::string& preset) {
-  for (const BuiltinFile& file : builtin_files()) {
-    const std::string path(file.path);
-    if (path.find('/') != std::string::npos || !path.ends_with(".json")) continue;
-    read_text(file.content, path, preset);
-  }
-}
-
 void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
   std::error_code reason;
   if (!fs::is_directory(folder, reason)) {
     throw UsageError(fmt::format("--catalogue {}: no such folder", folder.string()));
   }
-  for (const fs::path& path : json_files_in(folder)) {
+  std::set<fs::path> paths;  // sorted
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".json") paths.insert(entry.path());
+  }
+  for (const fs::path& path : paths) {
     const std::string text = read_file(path);
-    // The repository's own folder, where the program is built, says the same as the program.
-    const std::string base = path.filename().string();
     if (text.find("\"tessera_experiments\"") == std::string::npos) {
       if (const std::string mistake = mistake_in(text); !mistake.empty()) {
         log_warn("{} is skipped: {}", path.string(), mistake);
       }
       continue;
     }
-    const bool is_builtin =
-        has_builtin_ && std::any_of(builtin_files().begin(), builtin_files().end(),
-                                    [&](const auto& f) { return f.path == base && f.content == text; });
-    if (is_builtin) continue;
-    const bool has_builtin_name = has_builtin_ && std::any_of(builtin_files().begin(), builtin_files().end(),
-                                                              [&](const auto& f) { return f.path == base; });
-    if (has_builtin_name) {
+    const std::string base = path.filename().string();
+    const auto builtin = std::find_if(builtin_files().begin(), builtin_files().end(),
+                                      [&](const BuiltinFile& file) { return file.path == base; });
+    if (!has_builtin_ || builtin == builtin_files().end()) {
+      read_text(text, path.string(), preset);
+    } else if (builtin->content != text) {  // in the repository, where the program is built, it says the same
       log_warn("{} differs from the program's own {} and is skipped: give it another name and family", path.string(),
                base);
-      continue;
     }
-    read_text(text, path.string(), preset);
   }
 }
 
 void Catalogue::read_text(std::string_view text, const std::string& origin, const std::string& preset) {
-  for (const std::string& name : presets_of(text, origin)) {
+  CatalogueFile file = read_catalogue_file(text, origin, preset);
+  for (const std::string& name : file.presets) {
     if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
   }
-  add(read_catalogue_file(text, origin, preset));
-  for (TableSpec& table : read_tables(text, origin)) tables_.push_back(std::move(table));
-  for (ModelSize& model : read_models(text, origin)) models_.push_back(std::move(model));
-}
-
-void Catalogue::add(std::vector<ExperimentSpec> specs) {
-  for (ExperimentSpec& spec : specs) {
+  for (ExperimentSpec& spec : file.experiments) {
     if (const ExperimentSpec* other = find(spec.name)) {
       throw UsageError(fmt::format("{}: {} is already an experiment of {}; choose another family or name", spec.file,
                                    spec.name, other->file));
     }
     all_.push_back(std::move(spec));
   }
+  std::move(file.tables.begin(), file.tables.end(), std::back_inserter(tables_));
+  std::move(file.models.begin(), file.models.end(), std::back_inserter(models_));
 }
 
 const ExperimentSpec* Catalogue::find(const std::string& name) const {

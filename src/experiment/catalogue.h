@@ -42,10 +42,8 @@ class Catalogue {
   std::map<std::string, std::string> files(const std::string& path) const;
 
  private:
-  void read_builtin(const std::string& preset);
   void read_folder(const std::filesystem::path& folder, const std::string& preset);
   void read_text(std::string_view text, const std::string& origin, const std::string& preset);
-  void add(std::vector<ExperimentSpec> specs);
 
   std::vector<ExperimentSpec> all_;
   std::vector<TableSpec> tables_;

@@ -7,167 +7,102 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "experiment/values.h"
 #include "settings/foreign_config.h"
 
 namespace tessera {
 namespace {
 
-const std::vector<std::string>& level_keys() {
-  static const std::vector<std::string> keys = {"about", "job",     "settings", "environment", "resources",  "gate",
-                                                "study", "presets", "sweep",    "repeats",     "experiments"};
-  return keys;
-}
-
-const std::map<std::string, StudyKind>& study_kinds() {
+StudyKind study_kind(const JsonReader& value) {
   static const std::map<std::string, StudyKind> kinds = {{"none", StudyKind::kNone},
                                                          {"strong", StudyKind::kStrong},
                                                          {"weak_by_data", StudyKind::kWeakByData},
                                                          {"weak_by_layers", StudyKind::kWeakByLayers},
                                                          {"throughput", StudyKind::kThroughput}};
-  return kinds;
+  const auto kind = kinds.find(value.as_text());
+  if (kind != kinds.end()) return kind->second;
+  std::vector<std::string> known;
+  for (const auto& [name, each] : kinds) known.push_back(name);
+  value.refuse_value("a kind of study: " + join(known, ", "));
 }
 
-std::string known(const std::string& word, const std::vector<std::string>& names) {
-  const auto meant = nearest(word, names);
-  return fmt::format("{}; known: {}", meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", "));
+// Names become folders and words of job scripts.
+void check_name_part(const JsonReader& at, const std::string& part) {
+  const bool is_plain = !part.empty() && part.find_first_not_of(
+                                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                             "0123456789_-.+=,") == std::string::npos;
+  if (is_plain && !part.starts_with('.') && !part.starts_with('-')) return;
+  at.refuse(fmt::format("'{}': names are made of letters, digits and _-.+=, and begin with a letter or digit",
+                        printable(part, 60)));
 }
 
-class Reader {
+std::string value_text(const JsonReader& value) {
+  if (!value.is_array()) return text_of(value);
+  std::vector<std::string> words;
+  for (const JsonReader& word : value.items()) words.push_back(text_of(word));
+  return join(words, ",");
+}
+
+class ExperimentReader {
  public:
-  Reader(const std::string& origin, const std::string& preset) : origin_(origin), preset_(preset) {}
+  ExperimentReader(CatalogueFile& made, const std::string& preset) : made_(made), preset_(preset) {}
 
-  std::vector<ExperimentSpec> read(Json root) {
-    check_version(root);
-    const std::string family = take_family(root);
-    for (const char* key : {"tables", "table_notes", "models"}) root.erase(key);  // table_spec.h
+  void read(const JsonReader& file) {
     ExperimentSpec top;
-    top.name = top.family = family;
-    top.file = origin_;
-    walk_level(root, top, "");
-    if (all_.empty()) refuse_file(origin_, "it declares no experiment: \"experiments\" is missing or empty");
-    return std::move(all_);
+    top.name = top.family = file.text("family");
+    top.file = file.source().origin;
+    for (const std::string& part : split(top.family, '/')) check_name_part(file.at("family"), part);
+    walk_level(file, top, "");
+    if (made_.experiments.empty()) {
+      refuse_file(top.file, "it declares no experiment: \"experiments\" is missing or empty");
+    }
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& path, const std::string& mistake) const {
-    throw UsageError(fmt::format("{}: {}{}", origin_, path.empty() ? "" : path + ": ", mistake));
-  }
-
-  void check_version(Json& root) const {
-    const auto version = root.find("tessera_experiments");
-    if (version == root.end()) refuse("", "no file of experiments: \"tessera_experiments\": 1 is missing");
-    if (!version->is_number_integer() || version->get<long long>() != kCatalogueFormat) {
-      refuse("", fmt::format("\"tessera_experiments\": {}: this program reads version {}", version->dump(),
-                             kCatalogueFormat));
-    }
-    root.erase("tessera_experiments");
-  }
-
-  std::string take_family(Json& root) const {
-    const auto family = root.find("family");
-    if (family == root.end() || !family->is_string()) refuse("", "\"family\" is missing: the names' first part");
-    std::string name = family->get<std::string>();
-    for (const std::string& part : split(name, '/')) check_name_part("family", part);
-    root.erase("family");
-    return name;
-  }
-
-  // Names become folders and words of job scripts.
-  void check_name_part(const std::string& path, const std::string& part) const {
-    const bool is_plain = !part.empty() && part.find_first_not_of(
-                                               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                               "0123456789_-.+=,") == std::string::npos;
-    if (!is_plain || part.starts_with('.') || part.starts_with('-')) {
-      refuse(path, fmt::format("'{}': names are made of letters, digits and _-.+=, and begin with a letter or digit",
-                               printable(part, 60)));
+  // Names of settings are free: `tessera train`'s own declarations check them when they are resolved.
+  static void overlay_values(const JsonReader& level, const char* key, const std::string& from, Values& values) {
+    const auto section = level.find(key);
+    if (!section) return;
+    for (const auto& [name, value] : section->members()) {
+      value.is_null() ? values.unset(name) : values.set(name, value_text(value), from);
     }
   }
 
-  const Json& section(const Json& level, const std::string& key, const std::string& path) const {
-    const Json& value = level.at(key);
-    if (!value.is_object()) refuse(path, fmt::format("\"{}\": expected an object: {{ ... }}", key));
-    return value;
-  }
-
-  std::string text_at(const Json& level, const std::string& key, const std::string& path) const {
-    const Json& value = level.at(key);
-    if (!value.is_string()) refuse(path, fmt::format("\"{}\": expected a text", key));
-    return value.get<std::string>();
-  }
-
-  // `allowed` empty: any name (settings are checked by `tessera train`'s own declarations when they are resolved).
-  void overlay_values(const Json& level, const std::string& key, const std::vector<std::string>& allowed,
-                      const std::string& path, const std::string& from, Values& values) const {
-    if (!level.contains(key)) return;
-    for (const auto& [name, value] : section(level, key, path).items()) {
-      if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
-        refuse(path, fmt::format("\"{}\": unknown name '{}'{}", key, printable(name, 40), known(name, allowed)));
-      }
-      if (value.is_null()) {
-        values.unset(name);
-        continue;
-      }
-      values.set(name, value_text(value), from);
+  static void overlay(const JsonReader& level, const std::string& from, ExperimentSpec& spec) {
+    spec.job = level.text("job", spec.job);
+    spec.about = level.text("about", spec.about);
+    overlay_values(level, "settings", from, spec.settings);
+    overlay_values(level, "environment", from, spec.environment);
+    overlay_values(level, "resources", from, spec.resources);
+    overlay_values(level, "gate", from, spec.gate);
+    if (const auto resources = level.find("resources")) resources->allow_only(resource_names());
+    if (const auto gate = level.find("gate")) gate->allow_only(gate_names());
+    const auto study = level.find("study");
+    if (!study) return;
+    study->allow_only({"kind", "baseline"});
+    if (const auto kind = study->find("kind")) spec.study.kind = study_kind(*kind);
+    if (const auto baseline = study->find("baseline")) {
+      const std::string name = baseline->as_text();
+      spec.study.baseline = name.empty() ? "" : spec.family + "/" + name;
     }
   }
 
-  static std::string value_text(const Json& value) {
-    if (!value.is_array()) return text_of(value);
-    std::vector<std::string> words;
-    for (const Json& word : value) words.push_back(text_of(word));
-    return join(words, ",");
-  }
-
-  void overlay(const Json& level, const std::string& path, const std::string& from, ExperimentSpec& spec) const {
-    if (level.contains("job")) spec.job = text_at(level, "job", path);
-    if (level.contains("about")) spec.about = text_at(level, "about", path);
-    overlay_values(level, "settings", {}, path, from, spec.settings);
-    overlay_values(level, "environment", {}, path, from, spec.environment);
-    overlay_values(level, "resources", resource_names(), path, from, spec.resources);
-    overlay_values(level, "gate", gate_names(), path, from, spec.gate);
-    if (level.contains("study")) overlay_study(section(level, "study", path), path, spec);
-  }
-
-  void overlay_study(const Json& study, const std::string& path, ExperimentSpec& spec) const {
-    for (const auto& [name, value] : study.items()) {
-      const std::string word = text_at(study, name, path);
-      if (name == "baseline") {
-        spec.study.baseline = word.empty() ? "" : spec.family + "/" + word;
-      } else if (name == "kind") {
-        const auto kind = study_kinds().find(word);
-        std::vector<std::string> kinds;
-        for (const auto& [each, ignored] : study_kinds()) kinds.push_back(each);
-        if (kind == study_kinds().end()) {
-          refuse(path, fmt::format("\"study\": unknown kind '{}'{}", printable(word, 40), known(word, kinds)));
-        }
-        spec.study.kind = kind->second;
-      } else {
-        refuse(path, fmt::format("\"study\": unknown name '{}'; known: kind, baseline", printable(name, 40)));
-      }
+  void walk_level(const JsonReader& level, ExperimentSpec spec, const std::string& path) {
+    std::vector<std::string> keys = {"about", "job",     "settings", "environment", "resources",  "gate",
+                                     "study", "presets", "sweep",    "repeats",     "experiments"};
+    if (path.empty()) {
+      keys.insert(keys.end(), {"tessera_experiments", "family", "tables", "table_notes", "models"});  // table_spec.h
     }
-  }
-
-  void check_keys(const Json& level, const std::vector<std::string>& allowed, const std::string& path) const {
-    for (const auto& [key, value] : level.items()) {
-      if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
-        refuse(path, fmt::format("unknown key \"{}\"{}", printable(key, 40), known(key, allowed)));
-      }
-    }
-  }
-
-  void walk_level(const Json& level, ExperimentSpec spec, const std::string& path) {
-    if (!level.is_object()) refuse(path, "expected an object: { ... }");
-    check_keys(level, level_keys(), path);
-    const std::string place = path.empty() ? origin_ : fmt::format("{}: {}", origin_, path);
-    overlay(level, path, place, spec);
-    overlay_preset(level, path, place, spec);
-    if (!level.contains("experiments")) return add(level, spec, path);
+    level.allow_only(keys);
+    const std::string place = path.empty() ? spec.file : fmt::format("{}: {}", spec.file, path);
+    overlay(level, place, spec);
+    overlay_preset(level, place, spec);
+    const auto experiments = level.find("experiments");
+    if (!experiments) return add(level, spec, place);
     for (const char* key : {"sweep", "repeats"}) {
-      if (level.contains(key)) refuse(path, fmt::format("\"{}\" belongs to an experiment, not to a group", key));
+      if (const auto found = level.find(key)) found->refuse_key("this belongs to an experiment, not to a group");
     }
-    for (const auto& [name, inner] : section(level, "experiments", path).items()) {
-      check_name_part(path, name);
+    for (const auto& [name, inner] : experiments->members()) {
+      check_name_part(inner, name);
       ExperimentSpec child = spec;
       child.name += "/" + name;
       child.about.clear();  // says what this level is
@@ -175,56 +110,50 @@ class Reader {
     }
   }
 
-  void overlay_preset(const Json& level, const std::string& path, const std::string& place, ExperimentSpec& spec) {
-    if (!level.contains("presets")) return;
-    for (const auto& [name, changes] : section(level, "presets", path).items()) {
-      if (!changes.is_object()) refuse(path, fmt::format("preset {}: expected an object: {{ ... }}", name));
-      check_keys(changes, {"job", "settings", "environment", "resources", "gate"}, path + ": preset " + name);
+  void overlay_preset(const JsonReader& level, const std::string& place, ExperimentSpec& spec) {
+    const auto presets = level.find("presets");
+    if (!presets) return;
+    for (const auto& [name, changes] : presets->members()) {
+      if (std::find(made_.presets.begin(), made_.presets.end(), name) == made_.presets.end()) {
+        made_.presets.push_back(name);
+      }
+      changes.allow_only({"job", "settings", "environment", "resources", "gate"});
       ExperimentSpec unused = spec;  // checked even where another preset is asked for
-      overlay(changes, path, fmt::format("{}, preset {}", place, name), name == preset_ ? spec : unused);
+      overlay(changes, fmt::format("{}, preset {}", place, name), name == preset_ ? spec : unused);
     }
   }
 
-  void add(const Json& level, const ExperimentSpec& spec, const std::string& path) {
-    if (spec.job.empty()) refuse(path, "\"job\" is missing: one of those of `tessera train`");
-    std::vector<ExperimentSpec> made = {spec};
-    if (level.contains("sweep")) made = swept(section(level, "sweep", path), spec, path);
-    if (level.contains("repeats")) made = repeated(level.at("repeats"), made, path);
-    for (ExperimentSpec& each : made) {
-      complete(each.resources, each.name);
-      const bool is_known =
-          std::any_of(all_.begin(), all_.end(), [&](const auto& other) { return other.name == each.name; });
-      if (is_known) refuse(path, fmt::format("two experiments are called {}", each.name));
-      all_.push_back(std::move(each));
-    }
-  }
-
-  static void complete(Values& resources, const std::string& name) {
-    const std::initializer_list<std::pair<const char*, std::string>> presets = {
-        {"job_name", name.substr(name.rfind('/') + 1)},
-        {"nodes", "1"},
-        {"gpus_per_node", "1"},
-        {"cpus_per_task", "4"},
-        {"log", "log/%x-%j.out"}};
-    for (const auto& [resource, text] : presets) {
-      if (!resources.has(resource)) resources.set(resource, text, "default");
+  void add(const JsonReader& level, const ExperimentSpec& spec, const std::string& place) {
+    if (spec.job.empty()) level.refuse("\"job\" is missing: one of those of `tessera train`");
+    for (ExperimentSpec& each : repeated(level, swept(level, spec, place))) {
+      each.resources.complete({{"job_name", each.name.substr(each.name.rfind('/') + 1)},
+                               {"nodes", "1"},
+                               {"gpus_per_node", "1"},
+                               {"cpus_per_task", "4"},
+                               {"log", "log/%x-%j.out"}});
+      const bool is_known = std::any_of(made_.experiments.begin(), made_.experiments.end(),
+                                        [&](const ExperimentSpec& other) { return other.name == each.name; });
+      if (is_known) level.refuse(fmt::format("two experiments are called {}", each.name));
+      made_.experiments.push_back(std::move(each));
     }
   }
 
   // One experiment per combination, named after its values: .../learning_rate=1e-05,bf16=true
-  std::vector<ExperimentSpec> swept(const Json& sweep, const ExperimentSpec& spec, const std::string& path) const {
+  static std::vector<ExperimentSpec> swept(const JsonReader& level, const ExperimentSpec& spec,
+                                           const std::string& place) {
     std::vector<ExperimentSpec> made = {spec};
+    const auto sweep = level.find("sweep");
+    if (!sweep) return made;
     std::string separator = "/";
-    for (const auto& [setting, values] : sweep.items()) {
-      if (!values.is_array() || values.empty())
-        refuse(path, fmt::format("sweep of {}: expected [value, ...]", setting));
+    for (const auto& [setting, values] : sweep->members()) {
+      if (!values.is_array() || values.size() == 0) values.refuse_value("[value, ...]");
       std::vector<ExperimentSpec> next;
       for (const ExperimentSpec& one : made) {
-        for (const Json& value : values) {
+        for (const JsonReader& value : values.items()) {
           ExperimentSpec each = one;
-          each.settings.set(setting, value_text(value), fmt::format("{}: {}: sweep", origin_, path));
+          each.settings.set(setting, value_text(value), place + ": sweep");
           const std::string part = fmt::format("{}={}", setting, value_text(value));
-          check_name_part(path + ": sweep", part);
+          check_name_part(value, part);
           each.name += separator + part;
           next.push_back(std::move(each));
         }
@@ -235,37 +164,23 @@ class Reader {
     return made;
   }
 
-  std::vector<ExperimentSpec> repeated(const Json& repeats, const std::vector<ExperimentSpec>& specs,
-                                       const std::string& path) const {
-    const long long count = repeats.is_number_integer() ? repeats.get<long long>() : 0;
-    if (count < 1 || count > 1000) refuse(path, "\"repeats\": expected a whole number from 1 to 1000");
+  static std::vector<ExperimentSpec> repeated(const JsonReader& level, std::vector<ExperimentSpec> specs) {
+    if (!level.has("repeats")) return specs;
+    const auto count = static_cast<int>(level.integer("repeats", 1, 1000));
     std::vector<ExperimentSpec> made;
     for (const ExperimentSpec& spec : specs) {
       for (int repeat = 1; repeat <= count; ++repeat) {
-        ExperimentSpec each = spec;
+        ExperimentSpec& each = made.emplace_back(spec);
         each.name += fmt::format("/repeat_{}", repeat);
         each.repeat = repeat;
-        made.push_back(std::move(each));
       }
     }
     return made;
   }
 
-  std::string origin_, preset_;
-  std::vector<ExperimentSpec> all_;
+  CatalogueFile& made_;
+  const std::string& preset_;
 };
-
-void collect_presets(const Json& level, std::vector<std::string>& names) {
-  if (!level.is_object()) return;
-  if (const auto presets = level.find("presets"); presets != level.end() && presets->is_object()) {
-    for (const auto& [name, changes] : presets->items()) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
-  }
-  if (const auto inner = level.find("experiments"); inner != level.end() && inner->is_object()) {
-    for (const auto& [name, each] : inner->items()) collect_presets(each, names);
-  }
-}
 
 }  // namespace
 
@@ -280,15 +195,19 @@ const std::vector<std::string>& gate_names() {
   return names;
 }
 
-std::vector<ExperimentSpec> read_catalogue_file(std::string_view text, const std::string& origin,
-                                                const std::string& preset) {
-  return Reader(origin, preset).read(parse_commented_object(text, origin));
-}
-
-std::vector<std::string> presets_of(std::string_view text, const std::string& origin) {
-  std::vector<std::string> names = {"guide"};
-  collect_presets(parse_commented_object(text, origin), names);
-  return names;
+CatalogueFile read_catalogue_file(std::string_view text, const std::string& origin, const std::string& preset) {
+  const JsonText json(std::string(text), origin, JsonComments::kAllowed);
+  const JsonReader file = json.root();
+  const auto version = file.find("tessera_experiments");
+  if (!version) refuse_file(origin, "no file of experiments: \"tessera_experiments\": 1 is missing");
+  if (version->json() != kCatalogueFormat) {
+    version->refuse(fmt::format("this program reads version {}, found {}", kCatalogueFormat, shown(version->json())));
+  }
+  CatalogueFile made;
+  ExperimentReader(made, preset).read(file);
+  made.tables = read_tables(file);
+  made.models = read_models(file);
+  return made;
 }
 
 }  // namespace tessera

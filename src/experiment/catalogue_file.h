@@ -19,11 +19,11 @@
 // A level overlays the one around it name by name; null takes a name away. docs/experiments.md has the whole form.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "experiment/table_spec.h"
 #include "experiment/values.h"
 
 namespace tessera {
@@ -64,11 +64,15 @@ struct ExperimentSpec {
 const std::vector<std::string>& resource_names();
 const std::vector<std::string>& gate_names();
 
-// All experiments of the file in its order, as `preset` makes them, with sweeps and repeats expanded. A level without
-// that preset stays as it is. Comments (// and /* */) are allowed. Throws UsageError with place and reason.
-std::vector<ExperimentSpec> read_catalogue_file(std::string_view text, const std::string& origin,
-                                                const std::string& preset);
-// Those that --preset may name; "guide" first.
-std::vector<std::string> presets_of(std::string_view text, const std::string& origin);
+struct CatalogueFile {
+  std::vector<ExperimentSpec> experiments;  // in the file's order, with sweeps and repeats expanded
+  std::vector<TableSpec> tables;
+  std::vector<ModelSize> models;
+  std::vector<std::string> presets = {"guide"};  // those that --preset may name
+};
+
+// Experiments are as `preset` makes them; a level without that preset stays as it is. Comments (// and /* */) are
+// allowed. Throws UsageError with place and reason.
+CatalogueFile read_catalogue_file(std::string_view text, const std::string& origin, const std::string& preset);
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "support/contains.h"
 #include "support/message_of.h"
 
@@ -35,7 +36,7 @@ const ExperimentSpec& named(const std::vector<ExperimentSpec>& specs, const std:
 }
 
 TEST(CatalogueFile, OverlaysLevelsNameByNameAndSaysWhereEachValueIsFrom) {
-  const auto specs = read_catalogue_file(kFamily, "own.json", "guide");
+  const auto specs = read_catalogue_file(kFamily, "own.json", "guide").experiments;
   ASSERT_EQ(specs.size(), 3U);
   const ExperimentSpec& baseline = named(specs, "own/family/baseline");
   EXPECT_EQ(baseline.job, "bloom-qa");
@@ -54,20 +55,22 @@ TEST(CatalogueFile, OverlaysLevelsNameByNameAndSaysWhereEachValueIsFrom) {
 }
 
 TEST(CatalogueFile, PresetsChangeTheirLevelAndYieldToInnerOnes) {
-  const auto specs = read_catalogue_file(kFamily, "own.json", "code");
+  const CatalogueFile file = read_catalogue_file(kFamily, "own.json", "code");
+  const std::vector<ExperimentSpec>& specs = file.experiments;
   EXPECT_FALSE(named(specs, "own/family/baseline").settings.has("fp16"));
   EXPECT_EQ(named(specs, "own/family/more/2_gpus").settings.text("learning_rate"), "7");
   EXPECT_EQ(named(specs, "own/family/more/2_gpus").settings.find("learning_rate")->origin,
             "own.json: more, preset code");
   EXPECT_EQ(named(specs, "own/family/more/4_gpus").settings.text("learning_rate"), "9");
-  EXPECT_EQ(presets_of(kFamily, "own.json"), (std::vector<std::string>{"guide", "code"}));
+  EXPECT_EQ(file.presets, (std::vector<std::string>{"guide", "code"}));
 }
 
 TEST(CatalogueFile, ExpandsSweepsAndRepeats) {
   const auto specs = read_catalogue_file(
-      R"({"tessera_experiments": 1, "family": "own", "job": "gpt-qa", "experiments": {
+                         R"({"tessera_experiments": 1, "family": "own", "job": "gpt-qa", "experiments": {
          "s": {"sweep": {"learning_rate": [1e-5, 0.1], "bf16": [true]}, "repeats": 2}}})",
-      "own.json", "guide");
+                         "own.json", "guide")
+                         .experiments;
   ASSERT_EQ(specs.size(), 4U);
   EXPECT_EQ(specs[0].name, "own/s/learning_rate=1e-05,bf16=true/repeat_1");
   EXPECT_EQ(specs[3].name, "own/s/learning_rate=0.1,bf16=true/repeat_2");
@@ -80,16 +83,18 @@ TEST(CatalogueFile, RefusesMistakesWithTheirPlace) {
     return message_of([&] { read_catalogue_file(text, "own.json", "guide"); });
   };
   const std::string head = R"({"tessera_experiments": 1, "family": "own", "job": "x", )";
-  EXPECT_EQ(message("[]"), "own.json: expected a JSON object: { ... }");
+  EXPECT_EQ(message("[]"), "own.json:1:1: the file: expected an object, found an array");
   EXPECT_EQ(message("{}"), "own.json: no file of experiments: \"tessera_experiments\": 1 is missing");
   EXPECT_TRUE(contains(message(R"({"tessera_experiments": 2})"), "this program reads version 1"));
   EXPECT_TRUE(contains(message(head + R"("experiments": {}})"), "declares no experiment"));
-  EXPECT_TRUE(contains(message(head + R"("setings": {}})"), "unknown key \"setings\", did you mean 'settings'?"));
-  EXPECT_TRUE(
-      contains(message(head + R"("resources": {"gpus": 1}, "experiments": {"a": {}}})"), "unknown name 'gpus'"));
+  EXPECT_TRUE(contains(message(head + R"("setings": {}})"), "setings: unknown key; did you mean \"settings\"?"));
+  EXPECT_TRUE(contains(message(head + R"("resources": {"gpus": 1}, "experiments": {"a": {}}})"),
+                       "resources.gpus: unknown key"));
   EXPECT_TRUE(contains(message(head + R"("experiments": {"../a": {}}})"), "names are made of"));
-  EXPECT_TRUE(contains(message(head + R"("experiments": {"a": {"repeats": 0}}})"), "own.json: a: \"repeats\""));
-  EXPECT_TRUE(contains(message(head + R"("study": {"kind": "strange"}, "experiments": {"a": {}}})"), "unknown kind"));
+  EXPECT_TRUE(contains(message(head + R"("experiments": {"a": {"repeats": 0}}})"),
+                       "experiments.a.repeats: expected a whole number from 1 to 1000"));
+  EXPECT_TRUE(contains(message(head + R"("study": {"kind": "strange"}, "experiments": {"a": {}}})"),
+                       "study.kind: expected a kind of study"));
   EXPECT_TRUE(contains(message(R"({"tessera_experiments": 1, "family": "own", "experiments": {"a": {}}})"),
                        "\"job\" is missing"));
   EXPECT_TRUE(contains(message("{\n  \"a\": 1,, // c\n}"), "own.json:2:"));

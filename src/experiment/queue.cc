@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/command_output.h"
 #include "core/error.h"
@@ -21,11 +22,6 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kPatience{30};
 constexpr double kSecondsBetweenQuestions = 30;
 
-// "COMPLETED", "CANCELLED by 1000", "CANCELLED+"
-std::string first_word(const std::string& text) {
-  return text.substr(0, text.find_first_of(" +"));
-}
-
 // "0:15": the exit status and the signal.
 std::optional<int> status_of(const std::string& code) {
   const std::vector<std::string> parts = split(code, ':');
@@ -36,8 +32,8 @@ std::optional<int> status_of(const std::string& code) {
   return static_cast<int>(signal && *signal > 0 ? 128 + *signal : *status);
 }
 
-void merge(Jobs& known, const Jobs& more) {
-  for (const auto& [id, job] : more) known.emplace(id, job);  // what was asked first knows more of live jobs
+bool holds_all(const Jobs& jobs, const std::vector<std::string>& ids) {
+  return std::all_of(ids.begin(), ids.end(), [&](const std::string& id) { return jobs.contains(id); });
 }
 
 std::optional<Jobs> cached(const fs::path& cache) {
@@ -60,23 +56,16 @@ std::optional<Jobs> cached(const fs::path& cache) {
 
 Jobs ask_slurm(const std::vector<std::string>& ids) {
   Jobs jobs = parse_squeue(successful_output({"squeue", "-h", "-o", "%i|%T|%r|%N"}, kPatience));
-  const auto all_known = [&] {
-    return std::all_of(ids.begin(), ids.end(), [&](const std::string& id) { return jobs.contains(id); });
-  };
-  if (all_known()) return jobs;
+  if (holds_all(jobs, ids)) return jobs;
+  // What was asked first knows more of live jobs.
   if (const CommandOutput recent = command_output({"scontrol", "-o", "show", "job"}, kPatience); recent.status == 0) {
-    merge(jobs, parse_scontrol(recent.out));
+    jobs.merge(parse_scontrol(recent.out));
   }
-  if (all_known()) return jobs;
+  if (holds_all(jobs, ids)) return jobs;
   const CommandOutput accounted = command_output(
       {"sacct", "-n", "-X", "-P", "-o", "JobID,State,ExitCode,NodeList", "-j", join(ids, ",")}, kPatience);
-  if (accounted.status == 0) merge(jobs, parse_sacct(accounted.out));  // else there is no accounting
+  if (accounted.status == 0) jobs.merge(parse_sacct(accounted.out));  // else there is no accounting
   return jobs;
-}
-
-bool is_baseline(const ResolvedExperiment& experiment, const std::vector<ResolvedExperiment>& all) {
-  return std::any_of(all.begin(), all.end(),
-                     [&](const ResolvedExperiment& other) { return other.study.baseline == experiment.name; });
 }
 
 class Submission {
@@ -160,11 +149,7 @@ void cancel_jobs(const std::vector<std::string>& ids) {
 
 Jobs ask_about(const std::vector<std::string>& ids, const fs::path& cache) {
   if (ids.empty()) return {};
-  if (auto known = cached(cache)) {
-    const bool has_all =
-        std::all_of(ids.begin(), ids.end(), [&](const std::string& id) { return known->contains(id); });
-    if (has_all) return std::move(*known);
-  }
+  if (auto known = cached(cache); known && holds_all(*known, ids)) return std::move(*known);
   Jobs jobs = ask_slurm(ids);
   std::erase_if(jobs, [&](const auto& job) { return std::find(ids.begin(), ids.end(), job.first) == ids.end(); });
   if (!cache.empty()) {
@@ -210,7 +195,8 @@ Jobs parse_sacct(const std::string& text) {
   for (const std::string& line : split(text, '\n')) {
     const std::vector<std::string> parts = split(line, '|');
     if (parts.size() < 4) continue;
-    jobs[parts[0]] = {first_word(parts[1]), parts[3], status_of(parts[2])};
+    const std::string state = parts[1].substr(0, parts[1].find_first_of(" +"));  // "CANCELLED by 1000", "CANCELLED+"
+    jobs[parts[0]] = {state, parts[3], status_of(parts[2])};
   }
   return jobs;
 }
@@ -230,9 +216,10 @@ std::vector<Submitted> submit(std::vector<ResolvedExperiment> experiments, const
     check_fits(experiment, options.site);
     experiment.check_can_start();
   }
-  const std::vector<ResolvedExperiment> all = experiments;
+  std::set<std::string> baselines;
+  for (const ResolvedExperiment& experiment : experiments) baselines.insert(experiment.study.baseline);
   std::stable_partition(experiments.begin(), experiments.end(),
-                        [&](const ResolvedExperiment& each) { return is_baseline(each, all); });
+                        [&](const ResolvedExperiment& each) { return baselines.contains(each.name); });
   Submission submission(options);
   std::vector<Submitted> submitted;
   for (const ResolvedExperiment& experiment : experiments) {

@@ -18,10 +18,6 @@ namespace {
 
 constexpr std::string_view kReference = "catalogue:";
 
-void overlay(Values& values, const Values& stronger) {
-  for (const auto& [name, given] : stronger) values.set(name, given.text, given.origin);
-}
-
 // Settings that say the same thing in two ways: who gives one takes the weaker's other away.
 constexpr std::pair<const char*, const char*> kRivals[] = {
     {"fp16", "bf16"}, {"max_train_samples", "samples_per_rank"}, {"num_layers", "layers_per_rank"}};
@@ -83,23 +79,10 @@ void bring_files(ResolvedExperiment& experiment, const Catalogue& catalogue) {
   }
 }
 
-bool is_switch(const std::string& text) {
-  return text == "true" || text == "false";
-}
-
-// The workshops' own: nccl-tests' arguments, and 5 GB/s.
-void complete_gate(Values& gate) {
-  const std::initializer_list<std::pair<const char*, const char*>> presets = {
-      {"enabled", "false"}, {"min_busbw", "5"}, {"size", "4G"}, {"iterations", "50"}, {"warmup_iterations", "20"}};
-  for (const auto& [name, text] : presets) {
-    if (!gate.has(name)) gate.set(name, text, "default");
-  }
-}
-
 void check_gate(const ResolvedExperiment& experiment) {
-  const Given* enabled = experiment.gate.find("enabled");
-  if (enabled != nullptr && !is_switch(enabled->text)) {
-    throw UsageError(fmt::format("{}: gate: enabled = '{}': expected true or false", enabled->origin, enabled->text));
+  const Given& enabled = *experiment.gate.find("enabled");
+  if (enabled.text != "true" && enabled.text != "false") {
+    throw UsageError(fmt::format("{}: gate: enabled = '{}': expected true or false", enabled.origin, enabled.text));
   }
   const Given& threshold = *experiment.gate.find("min_busbw");
   if (const auto number = parse_real(threshold.text); !number || *number < 0) {
@@ -165,11 +148,6 @@ void shrink_text(Values& settings) {
   divide(settings, "max_eval_samples", kRowDivisor, 5);
 }
 
-void shrink_bloom(Values& settings) {
-  settings.unset("model_name_or_path");
-  put_all(settings, {{"config_name", "catalogue:tiny/bloom.json"}});
-}
-
 void shrink_gpt(Values& settings) {
   put_all(
       settings,
@@ -178,27 +156,21 @@ void shrink_gpt(Values& settings) {
   divide(settings, "num_layers", kLayerDivisor, 1);
 }
 
-void shrink_pictures(Values& settings) {
-  put_all(settings, {{"data_dir", "catalogue:tiny/pictures"}, {"image_size", "32"}, {"dataloader_num_workers", "0"}});
-}
-
-// Half types are slow on CPUs: nobody asks for one then.
-void leave_open(Json& config, const char* section) {
-  if (config.contains(section) && config.at(section).is_object() && config.at(section).contains("enabled")) {
-    config.at(section).at("enabled") = "auto";
-  }
-}
-
 // The settings; what the command line says comes after it.
 void scale_to_tiny(ResolvedExperiment& experiment) {
   Values& settings = experiment.settings;
   for (const char* type : {"fp16", "bf16"}) settings.unset(type);
   put_all(settings, {{"device", "cpu"}, {"monitor_period", "1s"}});
   if (experiment.job == "resnet-tinyimagenet") {
-    shrink_pictures(settings);
+    put_all(settings, {{"data_dir", "catalogue:tiny/pictures"}, {"image_size", "32"}, {"dataloader_num_workers", "0"}});
   } else {
     shrink_text(settings);
-    experiment.job == "gpt-qa" ? shrink_gpt(settings) : shrink_bloom(settings);
+    if (experiment.job == "gpt-qa") {
+      shrink_gpt(settings);
+    } else {
+      settings.unset("model_name_or_path");
+      settings.set("config_name", "catalogue:tiny/bloom.json", kTinyScale);
+    }
   }
   put_all(experiment.environment, {{"OMP_NUM_THREADS", "1"}});
   for (const char* name : {"NCCL_SOCKET_IFNAME", "NCCL_DEBUG"}) experiment.environment.unset(name);
@@ -214,8 +186,9 @@ void scale_files_to_tiny(ResolvedExperiment& experiment) {
   const auto file = experiment.files.find(experiment.settings.text("deepspeed"));
   if (file == experiment.files.end()) return;
   Json config = parse_json(file->second, file->first);
-  leave_open(config, "fp16");
-  leave_open(config, "bf16");
+  for (const char* section : {"fp16", "bf16"}) {  // slow on CPUs
+    if (config.contains(section) && config[section].contains("enabled")) config[section]["enabled"] = "auto";
+  }
   file->second = config.dump(2) + "\n";
 }
 
@@ -283,11 +256,13 @@ ResolvedExperiment resolve(const ExperimentSpec& spec, const Catalogue& catalogu
     if (job->name == spec.job) declare(schema, *job, declared);
   }
   overlay_settings(made.settings, options.site_settings, schema);
-  overlay(made.environment, options.site_environment);
+  made.environment.overlay(options.site_environment);
   if (options.scale == Scale::kTiny) scale_to_tiny(made);
-  overlay(made.resources, options.resources);
-  overlay(made.gate, options.gate);
-  complete_gate(made.gate);
+  made.resources.overlay(options.resources);
+  made.gate.overlay(options.gate);
+  // The workshops' own: nccl-tests' arguments, and 5 GB/s.
+  made.gate.complete(
+      {{"enabled", "false"}, {"min_busbw", "5"}, {"size", "4G"}, {"iterations", "50"}, {"warmup_iterations", "20"}});
   overlay_settings(made.settings, options.settings, schema);
   if (const Given* output = options.settings.find("output_dir")) {
     throw UsageError(fmt::format("--output_dir={}: a run's output lies in its own folder; --runs says where that is",

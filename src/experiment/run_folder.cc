@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -29,6 +30,11 @@ std::string user_named(uid_t id) {
   const passwd* entry = getpwuid(id);
   return entry == nullptr ? std::to_string(id) : entry->pw_name;
 }
+
+constexpr std::pair<const char*, Values ExperimentSpec::*> kSections[] = {{"settings", &ExperimentSpec::settings},
+                                                                          {"environment", &ExperimentSpec::environment},
+                                                                          {"resources", &ExperimentSpec::resources},
+                                                                          {"gate", &ExperimentSpec::gate}};
 
 Json values_json(const Values& values) {
   Json json = Json::object();
@@ -161,10 +167,7 @@ Json experiment_json(const ResolvedExperiment& experiment, const Program& progra
   json["job"] = experiment.job;
   json["preset"] = experiment.preset;
   json["scale"] = experiment.scale == Scale::kTiny ? "tiny" : "full";
-  json["settings"] = values_json(experiment.settings);
-  json["environment"] = values_json(experiment.environment);
-  json["resources"] = values_json(experiment.resources);
-  json["gate"] = values_json(experiment.gate);
+  for (const auto& [key, values] : kSections) json[key] = values_json(experiment.*values);
   if (!experiment.missing.empty()) json["missing"] = experiment.missing;
   json["files"] = Json::array();
   for (const auto& [name, content] : experiment.files) json["files"].push_back(name);
@@ -176,22 +179,18 @@ Json experiment_json(const ResolvedExperiment& experiment, const Program& progra
 
 ResolvedExperiment read_resolved_experiment(const StoredRun& run) {
   const std::string origin = (run.folder / kAskedFile).string();
-  const auto read = [&](const char* key, Values& values) {
-    if (!run.asked.contains(key)) refuse_file(origin, fmt::format("\"{}\" is missing", key));
-    for (const auto& [name, given] : run.asked.at(key).items()) {
-      if (!given.is_object()) refuse_file(origin, fmt::format("{}: {}: expected a value and its origin", key, name));
-      values.set(name, given.value("value", ""), given.value("from", ""));
-    }
-  };
   ResolvedExperiment experiment;
   experiment.name = run.experiment;
   experiment.job = run.asked.value("job", "");
   experiment.preset = run.asked.value("preset", "");
   experiment.scale = run.asked.value("scale", "") == "tiny" ? Scale::kTiny : Scale::kFull;
-  read("settings", experiment.settings);
-  read("environment", experiment.environment);
-  read("resources", experiment.resources);
-  read("gate", experiment.gate);
+  for (const auto& [key, values] : kSections) {
+    if (!run.asked.contains(key)) refuse_file(origin, fmt::format("\"{}\" is missing", key));
+    for (const auto& [name, given] : run.asked.at(key).items()) {
+      if (!given.is_object()) refuse_file(origin, fmt::format("{}: {}: expected a value and its origin", key, name));
+      (experiment.*values).set(name, given.value("value", ""), given.value("from", ""));
+    }
+  }
   for (const Json& file : run.asked.value("files", Json::array())) {
     const std::string name = file.get<std::string>();
     experiment.files[name] = read_file(run.folder / name);

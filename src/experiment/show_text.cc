@@ -39,11 +39,6 @@ const JobTraits& traits_of(const std::string& name, const std::vector<const JobT
   return **std::find_if(jobs.begin(), jobs.end(), [&](const JobTraits* job) { return job->name == name; });
 }
 
-std::optional<std::int64_t> parameters_of(const ResolvedExperiment& experiment,
-                                          const std::vector<const JobTraits*>& jobs) {
-  return traits_of(experiment.job, jobs).num_parameters(loaded_settings(experiment, jobs).settings);
-}
-
 }  // namespace
 
 std::string steps_text(const ResolvedExperiment& experiment, const std::vector<const JobTraits*>& jobs) {
@@ -71,7 +66,8 @@ std::string show_text(const ResolvedExperiment& experiment, const std::vector<co
                       experiment.on_gpus() ? "GPU" : "CPU rank", experiment.preset,
                       experiment.scale == Scale::kTiny ? ", scale tiny" : "");
   if (const std::string steps = steps_text(experiment, jobs); !steps.empty()) text += steps + "\n";
-  if (const auto size = parameters_of(experiment, jobs)) {
+  const TrainSettings settings = loaded_settings(experiment, jobs).settings;
+  if (const auto size = traits_of(experiment.job, jobs).num_parameters(settings)) {
     text += fmt::format("{} parameters, if the tokenizer has no more tokens than --vocab_size\n", grouped(*size));
   }
   text += "\n";

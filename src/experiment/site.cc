@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <tuple>
 
 #include "core/command_output.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/json.h"
+#include "core/json_reader.h"
 #include "core/text.h"
 #include "experiment/values.h"
 #include "settings/foreign_config.h"
@@ -19,100 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class SiteReader {
- public:
-  SiteReader(const Json& root, const std::string& origin) : root_(root), origin_(origin) { site_.file = origin; }
+// They become lines of a script.
+std::string one_line(const JsonReader& value) {
+  std::string text = value.as_text();
+  if (text.find_first_of("\n\r") != std::string::npos) value.refuse("expected one line");
+  return text;
+}
 
-  Site read() {
-    const auto version = root_.find("tessera_site");
-    if (version == root_.end() || *version != 1) refuse_file(origin_, "no site file: \"tessera_site\": 1 is missing");
-    for (const auto& [name, value] : root_.items()) take(name, value);
-    return std::move(site_);
-  }
-
- private:
-  void take(const std::string& name, const Json& value) {
-    const std::map<std::string, std::string*> texts = {{"partition", &site_.partition},
-                                                       {"account", &site_.account},
-                                                       {"constraint", &site_.constraint},
-                                                       {"reservation", &site_.reservation},
-                                                       {"qos", &site_.qos},
-                                                       {"interface", &site_.interface},
-                                                       {"prefix", &site_.prefix}};
-    const std::map<std::string, std::vector<std::string>*> lists = {
-        {"modules", &site_.modules}, {"sbatch", &site_.sbatch}, {"srun", &site_.srun}};
-    const std::map<std::string, Values*> values = {{"environment", &site_.environment},
-                                                   {"gate_environment", &site_.gate_environment}};
-    if (name == "tessera_site") return;
-    if (const auto text = texts.find(name); text != texts.end()) {
-      *text->second = text_value(name, value);
-    } else if (const auto list = lists.find(name); list != lists.end()) {
-      *list->second = list_value(name, value);
-      for (std::string& line : site_.sbatch) {
-        if (line.starts_with("#SBATCH ")) line = trim(line.substr(8));
-      }
-    } else if (const auto into = values.find(name); into != values.end()) {
-      take_values(name, value, *into->second);
-    } else if (name == "gpus_per_node") {
-      if (!value.is_number_unsigned()) refuse(name, "expected a whole number of at least 0");
-      site_.gpus_per_node = value.get<int>();
-    } else if (name == "settings") {
-      take_settings(value);
-    } else {
-      refuse_unknown_name(name, texts, lists, values);
-    }
-  }
-
-  template <typename... Maps>
-  void refuse_unknown_name(const std::string& name, const Maps&... maps) const {
-    std::vector<std::string> known = {"gpus_per_node", "settings"};
-    (std::for_each(maps.begin(), maps.end(), [&](const auto& entry) { known.push_back(entry.first); }), ...);
-    const auto meant = nearest(name, known);
-    refuse_file(origin_, fmt::format("unknown name '{}'{}; known: {}", printable(name, 40),
-                                     meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(known, ", ")));
-  }
-
-  [[noreturn]] void refuse(const std::string& name, const std::string& mistake) const {
-    throw UsageError(fmt::format("{}: {}: {}", origin_, name, mistake));
-  }
-
-  // One line: they become lines of a script.
-  std::string text_value(const std::string& name, const Json& value) const {
-    if (!value.is_string()) refuse(name, "expected a text");
-    std::string text = value.get<std::string>();
-    if (text.find_first_of("\n\r") != std::string::npos) refuse(name, "expected one line");
-    return text;
-  }
-
-  std::vector<std::string> list_value(const std::string& name, const Json& value) const {
-    if (!value.is_array()) refuse(name, "expected a list of texts: [\"...\"]");
-    std::vector<std::string> list;
-    for (const Json& each : value) list.push_back(text_value(name, each));
-    return list;
-  }
-
-  void take_values(const std::string& name, const Json& value, Values& into) const {
-    if (!value.is_object()) refuse(name, "expected an object: {\"NAME\": value}");
-    for (const auto& [variable, each] : value.items()) {
-      if (!is_variable_name(variable))
-        refuse(name, fmt::format("'{}' is no name of a variable", printable(variable, 40)));
-      into.set(variable, text_of(each), origin_);
-    }
-  }
-
-  void take_settings(const Json& value) {
-    const char* form = "expected {\"all\": {...}, \"JOB\": {...}}";
-    if (!value.is_object()) refuse("settings", form);
-    for (const auto& [job, settings] : value.items()) {
-      if (!settings.is_object()) refuse("settings: " + printable(job, 40), form);
-    }
-    site_.settings = value;
-  }
-
-  const Json& root_;
-  std::string origin_;
-  Site site_;
-};
+Values values_of(const JsonReader& object, const std::string& origin) {
+  Values values;
+  for (const auto& [name, value] : object.members()) values.set(name, text_of(value), origin);
+  return values;
+}
 
 constexpr std::chrono::seconds kPatienceWithSinfo{30};
 
@@ -131,8 +51,8 @@ void read_gres(const std::string& text, Partition& partition) {
 Values Site::settings_of(const std::string& job) const {
   Values values;
   for (const std::string& part : {std::string("all"), job}) {
-    if (!settings.contains(part)) continue;
-    for (const auto& [name, value] : settings.at(part).items()) values.set(name, text_of(value), file);
+    const auto found = settings.find(part);
+    if (found != settings.end()) values.overlay(found->second);
   }
   return values;
 }
@@ -153,8 +73,49 @@ std::optional<fs::path> site_file(const std::string& named, const Environment& e
 }
 
 Site parse_site(const std::string& text, const std::string& origin) {
-  const Json root = parse_commented_object(text, origin);
-  return SiteReader(root, origin).read();
+  const JsonText json(text, origin, JsonComments::kAllowed);
+  const JsonReader root = json.root();
+  const auto version = root.find("tessera_site");
+  if (!version || version->json() != 1) refuse_file(origin, "no site file: \"tessera_site\": 1 is missing");
+  Site site;
+  site.file = origin;
+  const std::map<std::string, std::string*> texts = {
+      {"partition", &site.partition},   {"account", &site.account},
+      {"constraint", &site.constraint}, {"qos", &site.qos},
+      {"interface", &site.interface},   {"reservation", &site.reservation},
+      {"prefix", &site.prefix}};
+  const std::map<std::string, std::vector<std::string>*> lists = {
+      {"modules", &site.modules}, {"sbatch", &site.sbatch}, {"srun", &site.srun}};
+  const std::map<std::string, Values*> variables = {{"environment", &site.environment},
+                                                    {"gate_environment", &site.gate_environment}};
+  std::vector<std::string> known = {"tessera_site", "gpus_per_node", "settings"};
+  const auto read = [&](const auto& places, const auto& value_of) {
+    for (const auto& [name, place] : places) {
+      known.push_back(name);
+      if (const auto value = root.find(name)) *place = value_of(*value);
+    }
+  };
+  read(texts, one_line);
+  read(lists, [](const JsonReader& list) {
+    std::vector<std::string> lines;
+    for (const JsonReader& line : list.items()) lines.push_back(one_line(line));
+    return lines;
+  });
+  read(variables, [&](const JsonReader& object) {
+    for (const auto& [name, value] : object.members()) {
+      if (!is_variable_name(name)) value.refuse_key("this is no name of a variable");
+    }
+    return values_of(object, origin);
+  });
+  root.allow_only(known);
+  for (std::string& line : site.sbatch) {
+    if (line.starts_with("#SBATCH ")) line = trim(line.substr(8));
+  }
+  site.gpus_per_node = static_cast<int>(root.integer("gpus_per_node", 0, std::numeric_limits<int>::max(), 0));
+  if (const auto settings = root.find("settings")) {
+    for (const auto& [job, values] : settings->members()) site.settings[job] = values_of(values, origin);
+  }
+  return site;
 }
 
 Site read_site(const std::string& named, const Environment& environment) {

@@ -18,12 +18,12 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/environment.h"
-#include "core/json.h"
 #include "experiment/values.h"
 
 namespace tessera {
@@ -34,7 +34,7 @@ struct Site {
   int gpus_per_node = 0;  // 0: unknown
   std::vector<std::string> modules, sbatch, srun = {"--mpi=pmix"};
   Values environment, gate_environment;
-  Json settings = Json::object();  // by job
+  std::map<std::string, Values> settings;  // by job
 
   Values settings_of(const std::string& job) const;  // those of "all", then the job's own
 };

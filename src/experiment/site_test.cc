@@ -28,11 +28,12 @@ TEST(Site, ReadsEveryName) {
 TEST(Site, RefusesMistakes) {
   const auto message = [](const std::string& text) { return message_of([&] { parse_site(text, "site.json"); }); };
   EXPECT_TRUE(contains(message("{}"), "\"tessera_site\": 1 is missing"));
-  EXPECT_TRUE(contains(message(R"({"tessera_site": 1, "partitions": "x"})"), "did you mean 'partition'?"));
+  EXPECT_TRUE(contains(message(R"({"tessera_site": 1, "partitions": "x"})"), "did you mean \"partition\"?"));
   EXPECT_TRUE(contains(message(R"({"tessera_site": 1, "account": "a\nb"})"), "account: expected one line"));
   EXPECT_TRUE(contains(message(R"({"tessera_site": 1, "environment": {"a b": 1}})"), "no name of a variable"));
   EXPECT_TRUE(contains(message(R"({"tessera_site": 1, "gpus_per_node": -1})"), "gpus_per_node"));
-  EXPECT_TRUE(contains(message(R"({"tessera_site": 1, "settings": {"bloom-qa": 3}})"), "settings: bloom-qa"));
+  EXPECT_TRUE(contains(message(R"({"tessera_site": 1, "settings": {"bloom-qa": 3}})"),
+                       "settings.bloom-qa: expected an object"));
 }
 
 TEST(Site, ReadsWhatItWrites) {

@@ -66,10 +66,17 @@ constexpr KnownStatus kKnownStatuses[] = {
      "nothing was saved to resume from: give more --time, or --save_strategy on_stop"},
 };
 
-const KnownStatus* find_status(int status) {
-  const auto found = std::find_if(std::begin(kKnownStatuses), std::end(kKnownStatuses),
-                                  [&](const KnownStatus& known) { return known.status == status; });
-  return found == std::end(kKnownStatuses) ? nullptr : found;
+// A run that ended with this status.
+RunStanding ended_with(RunStanding standing, int status) {
+  standing.stage = status == 0 ? RunStage::kFinished : RunStage::kFailed;
+  standing.words =
+      status > 128 ? fmt::format("ended by signal {}", status - 128) : fmt::format("failed with status {}", status);
+  for (const KnownStatus& known : kKnownStatuses) {
+    if (known.status != status) continue;
+    standing.words = known.words;
+    standing.advice = known.advice;
+  }
+  return standing;
 }
 
 std::optional<QueuedJob> read_ended(const StoredRun& run) {
@@ -136,38 +143,20 @@ RunStanding ended_by_slurm(RunStanding standing, const QueuedJob& job) {
     standing.advice = known.advice;
     return standing;
   }
-  if (job.state == "COMPLETED" && job.exit_status == 0) {  // the file system lags behind
-    standing.stage = RunStage::kFinished;
-    standing.words = status_words(0);
-    return standing;
+  // Without the run's own status, since the file system lags behind.
+  if (job.exit_status && (*job.exit_status != 0 || job.state == "COMPLETED")) {
+    return ended_with(standing, *job.exit_status);
   }
-  if (job.exit_status && *job.exit_status != 0) {
-    standing.words = status_words(*job.exit_status);
-    standing.advice = status_advice(*job.exit_status);
-  } else {
-    standing.words = fmt::format("Slurm says {}, but the run left no exit status; its log says more", job.state);
-  }
+  standing.words = fmt::format("Slurm says {}, but the run left no exit status; its log says more", job.state);
   return standing;
 }
 
 }  // namespace
 
-std::string status_words(int status) {
-  if (const KnownStatus* known = find_status(status)) return known->words;
-  return status > 128 ? fmt::format("ended by signal {}", status - 128) : fmt::format("failed with status {}", status);
-}
-
-std::string status_advice(int status) {
-  const KnownStatus* known = find_status(status);
-  return known == nullptr ? "" : known->advice;
-}
-
 RunStanding standing_of(const StoredRun& run, const Jobs& jobs) {
   RunStanding standing{run, RunStage::kFailed, "", ""};
   if (run.exit_status) {
-    standing.stage = *run.exit_status == 0 ? RunStage::kFinished : RunStage::kFailed;
-    standing.words = status_words(*run.exit_status);
-    standing.advice = status_advice(*run.exit_status);
+    standing = ended_with(standing, *run.exit_status);
     if (const std::string reason = reason_of_first(run); !reason.empty()) standing.words += ": " + reason;
     return standing;
   }

@@ -19,10 +19,6 @@ struct RunStanding {
   std::string advice;  // what to do about a failure; empty: nothing to say
 };
 
-// What an exit status of a run means, in words; with advice.
-std::string status_words(int status);
-std::string status_advice(int status);
-
 RunStanding standing_of(const StoredRun& run, const Jobs& jobs);
 
 // Of the newest run of each experiment, unless `all`. Asks Slurm once for all jobs that have not ended by their own

@@ -22,8 +22,9 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "core/json_reader.h"
 
 namespace tessera {
 
@@ -55,7 +56,7 @@ struct ModelSize {
 };
 
 // Of one catalogue file, in its order. Throw UsageError with place and reason.
-std::vector<TableSpec> read_tables(std::string_view text, const std::string& origin);
-std::vector<ModelSize> read_models(std::string_view text, const std::string& origin);
+std::vector<TableSpec> read_tables(const JsonReader& file);
+std::vector<ModelSize> read_models(const JsonReader& file);
 
 }  // namespace tessera

@@ -5,52 +5,12 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/shell_words.h"
 #include "core/text.h"
 
 namespace tessera {
-namespace {
-
-void blank(std::string& text, std::size_t begin, std::size_t end) {
-  for (std::size_t i = begin; i < end; ++i) {
-    if (text[i] != '\n') text[i] = ' ';
-  }
-}
-
-// The end of the string literal that begins at `begin`, behind its closing quote.
-std::size_t end_of_string(const std::string& text, std::size_t begin) {
-  std::size_t i = begin + 1;
-  while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
-  return i + 1;
-}
-
-// Blanked, so that lines and columns of messages stay right; nlohmann's own comments would shift them.
-std::string without_comments(std::string_view text) {
-  std::string clean(text);
-  for (std::size_t i = 0; i < clean.size();) {
-    if (clean[i] == '"') {
-      i = end_of_string(clean, i);
-    } else if (clean.compare(i, 2, "//") == 0) {
-      const std::size_t end = std::min(clean.find('\n', i), clean.size());
-      blank(clean, i, end);
-      i = end;
-    } else if (clean.compare(i, 2, "/*") == 0) {
-      const std::size_t close = clean.find("*/", i + 2);
-      const std::size_t end = close == std::string::npos ? clean.size() : close + 2;
-      blank(clean, i, end);
-      i = end;
-    } else {
-      ++i;
-    }
-  }
-  return clean;
-}
-
-}  // namespace
-
 bool is_variable_name(std::string_view name) {
-  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-  return !name.empty() && name.find_first_not_of(kLetters) == std::string_view::npos &&
-         !(name.front() >= '0' && name.front() <= '9');
+  return !name.empty() && begins_shell_name(name[0]) && std::all_of(name.begin(), name.end(), is_in_shell_name);
 }
 
 void Values::set(const std::string& name, std::string text, std::string origin) {
@@ -60,6 +20,16 @@ void Values::set(const std::string& name, std::string text, std::string origin) 
     return;
   }
   entries_.push_back({name, {std::move(text), std::move(origin)}});
+}
+
+void Values::overlay(const Values& stronger) {
+  for (const auto& [name, given] : stronger) set(name, given.text, given.origin);
+}
+
+void Values::complete(const std::vector<std::pair<std::string, std::string>>& presets) {
+  for (const auto& [name, text] : presets) {
+    if (!has(name)) set(name, text, "default");
+  }
 }
 
 void Values::unset(std::string_view name) {
@@ -91,12 +61,6 @@ int Values::count(std::string_view name, int least) const {
                                  printable(given.text, 40), least));
   }
   return static_cast<int>(*number);
-}
-
-Json parse_commented_object(std::string_view text, const std::string& origin) {
-  Json root = parse_json(without_comments(text), origin);
-  if (!root.is_object()) refuse_file(origin, "expected a JSON object: { ... }");
-  return root;
 }
 
 }  // namespace tessera

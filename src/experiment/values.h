@@ -1,13 +1,10 @@
-// What catalogue and site files are made of: JSON with comments, and named values that remember where they came from.
-// (no torch)
+// Named values that remember where they came from: settings, variables, resources. (no torch)
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "core/json.h"
 
 namespace tessera {
 
@@ -24,6 +21,9 @@ class Values {
   using Entry = std::pair<std::string, Given>;
 
   void set(const std::string& name, std::string text, std::string origin);
+  void overlay(const Values& stronger);
+  // Those that are not given yet, as defaults.
+  void complete(const std::vector<std::pair<std::string, std::string>>& presets);
   void unset(std::string_view name);
   const Given* find(std::string_view name) const;  // null: not given
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -39,8 +39,5 @@ class Values {
  private:
   std::vector<Entry> entries_;
 };
-
-// JSON in which // and /* */ comments are allowed. Throws UsageError with line and column, also if it is not an object.
-Json parse_commented_object(std::string_view text, const std::string& origin);
 
 }  // namespace tessera

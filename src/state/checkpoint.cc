@@ -124,8 +124,7 @@ RunState foreign_run_state(const fs::path& folder, const ForeignCheckpoint& chec
   const bool is_counted = num_updates != checkpoint.index.numbers.end();
   RunState state;
   RunProgress& progress = state.progress;
-  std::error_code ignored;
-  if (fs::exists(folder / kStateFile, ignored)) {
+  if (has(folder, kStateFile)) {
     state = read_run_state(folder / kStateFile);
     add_up_losses(progress);
   } else if (checkpoint.index.step > 0) {

@@ -23,10 +23,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path on_its_way_out(const fs::path& checkpoint) {
-  return checkpoint.parent_path() / fmt::format(".{}.old.part", checkpoint.filename().string());
-}
-
 // When the process that wrote it started.
 double writer_of(const fs::path& checkpoint) {
   try {
@@ -34,17 +30,6 @@ double writer_of(const fs::path& checkpoint) {
   } catch (const Error&) {
     return INFINITY;  // looked at first, and named
   }
-}
-
-// Waits a little: on a network file system a name may appear later on other hosts.
-bool appears(const fs::path& path) {
-  constexpr int kNumTries = 50;
-  std::error_code ignored;
-  for (int i = 0; i < kNumTries; ++i) {
-    if (fs::exists(path, ignored)) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-  return false;
 }
 
 constexpr std::string_view kPrefix = "checkpoint-";
@@ -77,7 +62,7 @@ std::vector<fs::path> checkpoints_in(const fs::path& output_dir) {
 }
 
 fs::path put_aside(const fs::path& checkpoint) {
-  const fs::path aside = on_its_way_out(checkpoint);
+  const fs::path aside = checkpoint.parent_path() / fmt::format(".{}.old.part", checkpoint.filename().string());
   std::error_code error;
   fs::remove_all(aside, error);  // of a run that was killed
   fs::rename(checkpoint, aside, error);
@@ -95,8 +80,14 @@ void remove_checkpoint(const fs::path& checkpoint) {
   delete_folder(put_aside(checkpoint));
 }
 
+// Waits a little: on a network file system a name may appear later on other hosts.
 void check_is_shared(const fs::path& file) {
-  if (appears(file)) return;
+  constexpr int kNumTries = 50;
+  std::error_code ignored;
+  for (int i = 0; i < kNumTries; ++i) {
+    if (fs::exists(file, ignored)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
   throw Error(fmt::format("{} is not there on {}: it was removed, or --output_dir is no folder that all nodes share",
                           file.string(), host_name()));
 }

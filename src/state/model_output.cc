@@ -14,12 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw UsageError(fmt::format("cannot create the folder {}: {}", folder.string(), error.message()));
-}
-
 Json saved_config(Json config) {
   config["torch_dtype"] = "float32";
   if (config.contains("dtype")) config["dtype"] = "float32";
@@ -30,15 +24,16 @@ Json saved_config(Json config) {
 
 void prepare_output_folder(World& world, const fs::path& folder) {
   on_first_rank(world, [&] {
-    make_folder(folder);
+    std::error_code reason;
+    fs::create_directories(folder, reason);
+    if (reason) throw UsageError(fmt::format("cannot create the folder {}: {}", folder.string(), reason.message()));
     const fs::path probe = folder / fmt::format(".probe-{}", ::getpid());
     try {
       write_file_atomically(probe, "");
     } catch (const Error& error) {
       throw UsageError(fmt::format("--output_dir {}: {}", folder.string(), error.what()));
     }
-    std::error_code ignored;
-    fs::remove(probe, ignored);
+    fs::remove(probe, reason);
   });
 }
 

@@ -232,26 +232,25 @@ class StateLoader {
   std::exception_ptr error_;
 };
 
-}  // namespace
-
-void read_model_state(const SpreadModel& spread, CheckpointReader& reader) {
+void load_all(const SpreadModel& spread, CheckpointReader& reader, const std::vector<FlatState>& states,
+              bool reads_optimizer) {
   const at::NoGradGuard no_gradients;
   spread.guarded("loading", [&] {
-    StateLoader loader(spread, reader, /*reads_optimizer=*/false);
+    StateLoader loader(spread, reader, reads_optimizer);
     loader.load_buffers();
-    loader.load_states({checkpoint_parameters(spread.engine)});
+    loader.load_states(states);
     loader.finish();
   });
 }
 
+}  // namespace
+
+void read_model_state(const SpreadModel& spread, CheckpointReader& reader) {
+  load_all(spread, reader, {checkpoint_parameters(spread.engine)}, /*reads_optimizer=*/false);
+}
+
 OptimizerProgress read_state(const SpreadModel& spread, const TrainStep& step, CheckpointReader& reader) {
-  const at::NoGradGuard no_gradients;
-  spread.guarded("loading", [&] {
-    StateLoader loader(spread, reader, /*reads_optimizer=*/true);
-    loader.load_buffers();
-    loader.load_states(checkpoint_states(spread.engine, step.optimizer()));
-    loader.finish();
-  });
+  load_all(spread, reader, checkpoint_states(spread.engine, step.optimizer()), /*reads_optimizer=*/true);
   return progress_of(step, (reader.folder() / kIndexFile).string(), [&](const std::string& name) {
     const auto found = reader.index().numbers.find(name);
     return found == reader.index().numbers.end() ? std::nullopt : std::optional<double>(found->second);

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string_view>
@@ -26,8 +24,6 @@ std::string_view bytes_of(const at::Tensor& host) {
   return {static_cast<const char*>(host.const_data_ptr()), host.nbytes()};
 }
 
-constexpr std::size_t kNumShown = 8;  // names of a list in a message
-
 WeightEntry entry_of(const StateTensor& tensor) {
   WeightEntry entry;
   entry.name = tensor.name;
@@ -38,25 +34,12 @@ WeightEntry entry_of(const StateTensor& tensor) {
   return entry;
 }
 
-// "missing: a, b and 7 more"; nothing for an empty list.
-void add_mistakes(std::vector<std::string>& mistakes, const char* what, std::vector<std::string> names) {
-  if (names.empty()) return;
-  const std::size_t num_names = names.size();
-  if (num_names > kNumShown) names.resize(kNumShown);
-  const std::string more = num_names > kNumShown ? fmt::format(" and {} more", num_names - kNumShown) : "";
-  mistakes.push_back(fmt::format("{}: {}{}", what, join(names, ", "), more));
-}
-
 const WeightEntry* find(const Weights& weights, const StateTensor& wanted) {
   if (const WeightEntry* entry = weights.find(wanted.name)) return entry;
   for (const std::string& name : wanted.other_names) {
     if (const WeightEntry* entry = weights.find(name)) return entry;
   }
   return nullptr;
-}
-
-bool may_be_missing(const StateTensor& tensor) {
-  return tensor.name.ends_with("num_batches_tracked");
 }
 
 }  // namespace
@@ -123,7 +106,7 @@ StateReader::StateReader(const std::filesystem::path& path, const std::vector<St
     known.insert(tensor.other_names.begin(), tensor.other_names.end());
     const WeightEntry* entry = find(weights_, tensor);
     if (entry == nullptr) {
-      if (!may_be_missing(tensor)) missing.push_back(printable(tensor.name));
+      if (!tensor.name.ends_with("num_batches_tracked")) missing.push_back(tensor.name);
     } else if (entry->shape != tensor.shape) {
       misshapen.push_back(fmt::format("{} ({} in the file, {} in the model)", printable(tensor.name),
                                       shape_text(entry->shape), shape_text(tensor.shape)));
@@ -132,11 +115,11 @@ StateReader::StateReader(const std::filesystem::path& path, const std::vector<St
     }
   }
   for (const WeightEntry& entry : weights_.entries()) {
-    if (!known.contains(entry.name)) unknown.push_back(printable(entry.name));
+    if (!known.contains(entry.name)) unknown.push_back(entry.name);
   }
-  add_mistakes(mistakes, "missing in the file", std::move(missing));
-  add_mistakes(mistakes, "unknown to the model", std::move(unknown));
-  add_mistakes(mistakes, "of another shape", std::move(misshapen));
+  if (!missing.empty()) mistakes.push_back("missing in the file: " + listed(missing));
+  if (!unknown.empty()) mistakes.push_back("unknown to the model: " + listed(unknown));
+  if (!misshapen.empty()) mistakes.push_back("of another shape: " + listed(misshapen));
   if (mistakes.empty()) return;
   throw UsageError(
       fmt::format("{}: the {} not fit the model: {}", printable(path.string()), what, join(mistakes, "; ")));
@@ -149,12 +132,10 @@ at::Tensor StateReader::tensor(const std::string& name) const {
 std::optional<double> StateReader::number(const std::string& key) const {
   const auto found = weights_.metadata().find(key);
   if (found == weights_.metadata().end()) return std::nullopt;
-  const std::string& text = found->second;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number) && number >= 0) return number;
-  throw UsageError(
-      fmt::format("{}: the metadata's {} is '{}': expected a number", printable(path_.string()), key, printable(text)));
+  const std::optional<double> number = parse_real(found->second);
+  if (number && *number >= 0) return number;
+  throw UsageError(fmt::format("{}: the metadata's {} is '{}': expected a number", printable(path_.string()), key,
+                               printable(found->second)));
 }
 
 }  // namespace tessera

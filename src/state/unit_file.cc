@@ -18,6 +18,63 @@ namespace tessera {
 
 namespace {
 
+// The tensors of these states in the file, in its order: unit by unit, then state by state.
+std::vector<StateTensor> describe(const SpreadModel& spread, const std::vector<FlatState>& states) {
+  const auto other_names = other_names_of(spread.model);
+  std::vector<StateTensor> tensors;
+  for (const FlatUnit& unit : spread.engine.units()) {
+    for (const FlatState& state : states) {
+      for (const FlatSlot& slot : unit.layout().slots()) {
+        StateTensor& tensor = tensors.emplace_back(StateTensor{state.prefix + slot.name, {}, slot.shape});
+        const auto others = other_names.find(slot.name);
+        if (others == other_names.end()) continue;
+        for (const std::string& name : others->second) tensor.other_names.push_back(state.prefix + name);
+      }
+    }
+  }
+  return tensors;
+}
+
+void write_units(const SpreadModel& spread, const std::vector<FlatState>& states, std::optional<StateWriter>& writer) {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
+    FlatUnit& unit = spread.engine.units()[index];
+    for (const FlatState& state : states) {
+      at::Tensor whole;
+      spread.guarded("saving", [&] {
+        unit.finish_update();
+        whole = gather_whole(unit, spread.engine.groups(), state.part(index).joined(), spread.world.device());
+      });
+      on_first_rank(spread.world, [&] {
+        for (const FlatSlot& slot : unit.layout().slots()) writer->add(view_of(whole, slot));
+      });
+    }
+  }
+}
+
+// The reader has checked that everything is present.
+void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
+                const std::optional<StateReader>& reader) {
+  const at::NoGradGuard no_gradients;
+  World& world = spread.world;
+  spread.guarded("loading", [&] {
+    for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
+      FlatUnit& unit = spread.engine.units()[index];
+      const FlatLayout& layout = unit.layout();
+      if (layout.padded_numel() == 0) continue;
+      for (const FlatState& state : states) {
+        const at::Tensor whole = at::zeros({layout.padded_numel()}, at::dtype(at::kFloat).device(world.device()));
+        for (const FlatSlot& slot : layout.slots()) {
+          if (reader) view_of(whole, slot).copy_(reader->tensor(state.prefix + slot.name));
+        }
+        if (world.size() > 1) world.all().broadcast(whole, 0, unit.name())->wait();
+        unit.finish_update();
+        state.replace(index, whole);
+      }
+    }
+  });
+}
+
 // A model's tensors in the order of its file: buffers with 4 or more bytes per element, parameters, narrower buffers.
 struct WeightsLayout {
   explicit WeightsLayout(const SpreadModel& spread) : states{parameters_of(spread.engine)} {
@@ -91,61 +148,6 @@ std::vector<FlatState> checkpoint_states(Engine& engine, const ShardedOptimizer&
     states.push_back(std::move(state));
   }
   return states;
-}
-
-std::vector<StateTensor> describe(const SpreadModel& spread, const std::vector<FlatState>& states) {
-  const auto other_names = other_names_of(spread.model);
-  std::vector<StateTensor> tensors;
-  for (const FlatUnit& unit : spread.engine.units()) {
-    for (const FlatState& state : states) {
-      for (const FlatSlot& slot : unit.layout().slots()) {
-        StateTensor& tensor = tensors.emplace_back(StateTensor{state.prefix + slot.name, {}, slot.shape});
-        const auto others = other_names.find(slot.name);
-        if (others == other_names.end()) continue;
-        for (const std::string& name : others->second) tensor.other_names.push_back(state.prefix + name);
-      }
-    }
-  }
-  return tensors;
-}
-
-void write_units(const SpreadModel& spread, const std::vector<FlatState>& states, std::optional<StateWriter>& writer) {
-  const at::NoGradGuard no_gradients;
-  for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
-    FlatUnit& unit = spread.engine.units()[index];
-    for (const FlatState& state : states) {
-      at::Tensor whole;
-      spread.guarded("saving", [&] {
-        unit.finish_update();
-        whole = gather_whole(unit, spread.engine.groups(), state.part(index).joined(), spread.world.device());
-      });
-      on_first_rank(spread.world, [&] {
-        for (const FlatSlot& slot : unit.layout().slots()) writer->add(view_of(whole, slot));
-      });
-    }
-  }
-}
-
-void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
-                const std::optional<StateReader>& reader) {
-  const at::NoGradGuard no_gradients;
-  World& world = spread.world;
-  spread.guarded("loading", [&] {
-    for (std::size_t index = 0; index < spread.engine.units().size(); ++index) {
-      FlatUnit& unit = spread.engine.units()[index];
-      const FlatLayout& layout = unit.layout();
-      if (layout.padded_numel() == 0) continue;
-      for (const FlatState& state : states) {
-        const at::Tensor whole = at::zeros({layout.padded_numel()}, at::dtype(at::kFloat).device(world.device()));
-        for (const FlatSlot& slot : layout.slots()) {
-          if (reader) view_of(whole, slot).copy_(reader->tensor(state.prefix + slot.name));
-        }
-        if (world.size() > 1) world.all().broadcast(whole, 0, unit.name())->wait();
-        unit.finish_update();
-        state.replace(index, whole);
-      }
-    }
-  });
 }
 
 std::vector<NamedBuffer> buffers_of(const torch::nn::Module& model) {

@@ -56,15 +56,6 @@ std::vector<FlatState> checkpoint_states(Engine& engine, const ShardedOptimizer&
 // Other names of the same parameters, by the name that its unit uses: the first.
 std::unordered_map<std::string, std::vector<std::string>> other_names_of(const torch::nn::Module& model);
 
-// The tensors of these states in the file, in its order: unit by unit, then state by state.
-std::vector<StateTensor> describe(const SpreadModel& spread, const std::vector<FlatState>& states);
-
-void write_units(const SpreadModel& spread, const std::vector<FlatState>& states, std::optional<StateWriter>& writer);
-
-// The reader has checked that everything is present.
-void read_units(const SpreadModel& spread, const std::vector<FlatState>& states,
-                const std::optional<StateReader>& reader);
-
 struct NamedBuffer {
   StateTensor description;
   at::Tensor tensor;

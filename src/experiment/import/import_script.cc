@@ -9,7 +9,6 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "experiment/catalogue.h"
-#include "experiment/import/imported_resources.h"
 #include "experiment/import/imported_settings.h"
 #include "experiment/scripts.h"
 #include "settings/foreign_config.h"
@@ -243,7 +242,7 @@ class Importer {
   // As the catalogue reads the file and as `tessera experiment run` resolves it.
   void check() {
     const std::string origin = made_.output.string();
-    std::vector<ExperimentSpec> specs = read_catalogue_file(made_.text, origin, "guide");
+    std::vector<ExperimentSpec> specs = read_catalogue_file(made_.text, origin, "guide").experiments;
     const Catalogue catalogue{CatalogueOptions{}};
     const ExperimentSpec* other = catalogue.find(made_.name);
     if (other != nullptr && fs::path(other->file).lexically_normal() != made_.output.lexically_normal()) {

@@ -42,7 +42,7 @@ std::string told_about(const Import& imported, const std::string& what) {
 
 // Settings and resources of the experiment file, as the catalogue reads it.
 ExperimentSpec spec_of(const Import& imported) {
-  return read_catalogue_file(imported.text, "x.json", "guide").at(0);
+  return read_catalogue_file(imported.text, "x.json", "guide").experiments.at(0);
 }
 
 // A script of one test.

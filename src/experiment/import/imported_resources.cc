@@ -1,10 +1,9 @@
-#include "experiment/import/imported_resources.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/text.h"
+#include "experiment/import/imported_settings.h"
 
 namespace tessera {
 namespace {

@@ -9,7 +9,6 @@
 #include "comm/world_settings.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "experiment/import/script_arguments.h"
 #include "settings/declared.h"
 #include "settings/foreign_config.h"
 
@@ -183,22 +182,21 @@ class SettingsReader {
 
 JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs, const std::string& wanted) {
   std::vector<std::string> all;
-  for (const JobTraits* job : jobs) {
-    if (job->name == wanted) return {job, "--job"};
-    all.push_back(job->name);
-  }
+  for (const JobTraits* job : jobs) all.push_back(job->name);
+  const auto job_named = [&](const std::string& name) {
+    const auto found = std::find(all.begin(), all.end(), name);
+    return found == all.end() ? nullptr : jobs[static_cast<std::size_t>(found - all.begin())];
+  };
+  if (const JobTraits* job = job_named(wanted)) return {job, "--job"};
   if (!wanted.empty()) {
     throw UsageError(fmt::format("--job {}: there is no such job; jobs: {}", printable(wanted, 40), join(all, ", ")));
   }
   const NamedValues values = named_values(launch);
-  std::map<std::string, std::string> reasons;
-  if (const std::string reason = reason_for_bloom(values); !reason.empty()) reasons["bloom-qa"] = reason;
-  if (const std::string reason = reason_for_resnet(values, launch); !reason.empty())
-    reasons["resnet-tinyimagenet"] = reason;
-  if (const std::string reason = reason_for_gpt(values); !reason.empty()) {
-    reasons["gpt-qa"] = reason;
-    reasons.erase("bloom-qa");  // the named model then only lends its tokenizer
-  }
+  std::map<std::string, std::string> reasons = {{"bloom-qa", reason_for_bloom(values)},
+                                                {"resnet-tinyimagenet", reason_for_resnet(values, launch)},
+                                                {"gpt-qa", reason_for_gpt(values)}};
+  if (!reasons["gpt-qa"].empty()) reasons.erase("bloom-qa");  // the named model then only lends its tokenizer
+  std::erase_if(reasons, [](const auto& reason) { return reason.second.empty(); });
   if (reasons.empty()) {
     throw UsageError(
         fmt::format("{}: nothing says what {} trains (no BLOOM model, no sizes of a GPT, no image data); "
@@ -211,10 +209,9 @@ JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>
     throw UsageError(fmt::format("{}: {} could be {}; say which with --job", launch.place,
                                  printable(launch.program, 60), join(each, " or ")));
   }
-  for (const JobTraits* job : jobs) {
-    if (job->name == reasons.begin()->first) return {job, reasons.begin()->second};
-  }
-  throw Error("there is no job " + reasons.begin()->first);
+  const auto& [name, reason] = *reasons.begin();
+  if (const JobTraits* job = job_named(name)) return {job, reason};
+  throw Error("there is no job " + name);
 }
 
 ImportedSettings imported_settings(const ScriptFacts& script, const LaunchLine& launch, const JobTraits& job,

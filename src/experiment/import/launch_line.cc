@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/text.h"
@@ -133,9 +134,8 @@ class LaunchReader {
     ++at_;
     bool starts = false;
     if (head.starts_with("python")) starts = read_python();
-    if (head == "torchrun") starts = read_torchrun();
-    if (head == "deepspeed") starts = read_deepspeed();
-    if (head == "accelerate" && next() == "launch") starts = read_accelerate();
+    if (head == "torchrun" || head == "deepspeed") starts = read_launcher(head);
+    if (head == "accelerate" && next() == "launch") starts = read_launcher(head);
     return starts ? std::optional(std::move(line_)) : std::nullopt;
   }
 
@@ -155,34 +155,28 @@ class LaunchReader {
   }
 
   bool read_module(const std::string& module) {
-    if (module == "torch.distributed.run" || module == "torch.distributed.launch") return read_torchrun();
-    if (module.starts_with("deepspeed")) return read_deepspeed();
-    if (module == "accelerate.commands.launch") return read_accelerate();
-    if (module == "accelerate") return next() == "launch" && read_accelerate();
+    if (module == "torch.distributed.run" || module == "torch.distributed.launch") return read_launcher("torchrun");
+    if (module.starts_with("deepspeed")) return read_launcher("deepspeed");
+    if (module == "accelerate.commands.launch") return read_launcher("accelerate");
+    if (module == "accelerate") return next() == "launch" && read_launcher("accelerate");
     if (module == "pip" || module == "venv" || module.empty()) return false;
     line_.program = module;
     take_arguments();
     return true;
   }
 
-  bool read_torchrun() {
-    line_.launcher = "torchrun";
-    take_options({"standalone", "no_python", "run_path", "use_env", "m", "module"});
-    return take_program();
-  }
-
-  bool read_deepspeed() {
-    line_.launcher = "deepspeed";
-    take_options({"module", "no_python", "no_local_rank", "no_ssh", "force_multi", "save_pid", "elastic_training",
-                  "bind_cores_to_rank", "use_env"});
-    return take_program();
-  }
-
-  bool read_accelerate() {
-    line_.launcher = "accelerate";
-    take_options({"multi_gpu", "cpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "quiet", "q", "debug", "m",
-                  "module", "no_python", "same_network", "use_xpu", "downcast_bf16", "main_training_function_off",
-                  "dynamo_use_dynamic", "dynamo_use_fullgraph", "use_parallelism_config"});
+  bool read_launcher(const std::string& name) {
+    static const std::map<std::string, FlagNames> alone = {
+        {"torchrun", {"standalone", "no_python", "run_path", "use_env", "m", "module"}},
+        {"deepspeed",
+         {"module", "no_python", "no_local_rank", "no_ssh", "force_multi", "save_pid", "elastic_training",
+          "bind_cores_to_rank", "use_env"}},
+        {"accelerate",
+         {"multi_gpu", "cpu", "tpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "quiet", "q", "debug", "m",
+          "module", "no_python", "same_network", "use_xpu", "downcast_bf16", "main_training_function_off",
+          "dynamo_use_dynamic", "dynamo_use_fullgraph", "use_parallelism_config"}}};
+    line_.launcher = name;
+    take_options(alone.at(name));
     return take_program();
   }
 

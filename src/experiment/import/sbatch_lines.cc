@@ -40,27 +40,6 @@ bool takes_slurm_value(const std::string& name) {
   return !flags.contains(name);
 }
 
-bool is_site_option(const std::string& name) {
-  static const std::set<std::string> site_names = {"partition", "account",  "constraint", "reservation",
-                                                   "qos",       "nodelist", "exclude",    "clusters",
-                                                   "licenses",  "prefer",   "switches",   "wckey"};
-  return site_names.contains(name);
-}
-
-const char* reason_not_needed(const std::string& name) {
-  static const std::map<std::string, const char*> reasons = {
-      {"error", "one log holds both streams"},
-      {"mail-type", "add it to the site file's free #SBATCH lines"},
-      {"mail-user", "add it to the site file's free #SBATCH lines"},
-      {"requeue", "submitted experiments are requeued on a signal"},
-      {"signal", "submitted experiments are requeued on a signal"},
-      {"export", "the experiment's environment is exported"},
-      {"open-mode", "every run has its own log"},
-      {"chdir", "a run starts in its own folder"}};
-  const auto found = reasons.find(name);
-  return found == reasons.end() ? nullptr : found->second;
-}
-
 class AllocationReader {
  public:
   AllocationReader(const std::string& origin, Allocation& allocation, Remarks& remarks)
@@ -144,8 +123,22 @@ class AllocationReader {
   }
 
   void leave(const std::string& name) {
-    if (is_site_option(name)) return remark(Remark::Kind::kSite, "a fact of the cluster");
-    if (const char* reason = reason_not_needed(name)) return remark(Remark::Kind::kNotNeeded, reason);
+    static const std::set<std::string> of_the_site = {"partition", "account",  "constraint", "reservation",
+                                                      "qos",       "nodelist", "exclude",    "clusters",
+                                                      "licenses",  "prefer",   "switches",   "wckey"};
+    static const std::map<std::string, const char*> not_needed = {
+        {"error", "one log holds both streams"},
+        {"mail-type", "add it to the site file's free #SBATCH lines"},
+        {"mail-user", "add it to the site file's free #SBATCH lines"},
+        {"requeue", "submitted experiments are requeued on a signal"},
+        {"signal", "submitted experiments are requeued on a signal"},
+        {"export", "the experiment's environment is exported"},
+        {"open-mode", "every run has its own log"},
+        {"chdir", "a run starts in its own folder"}};
+    if (of_the_site.contains(name)) return remark(Remark::Kind::kSite, "a fact of the cluster");
+    if (const auto reason = not_needed.find(name); reason != not_needed.end()) {
+      return remark(Remark::Kind::kNotNeeded, reason->second);
+    }
     remark(Remark::Kind::kSite, "not understood: add it to the site file's free #SBATCH lines if the job needs it");
   }
 
@@ -314,17 +307,12 @@ std::optional<int> slurm_gpus(std::string_view text) {
 }
 
 std::optional<int> slurm_gres_gpus(std::string_view text) {
-  std::optional<int> total;
+  std::vector<std::string> gpus;
   for (std::string piece : split(text, ',')) {
-    for (const char* prefix : {"gres/", "gres:"}) {
-      if (piece.starts_with(prefix)) piece.erase(0, 5);
-    }
-    if (piece != "gpu" && !piece.starts_with("gpu:")) continue;
-    const auto gpus = gpus_of_piece(piece);
-    if (!gpus) return std::nullopt;
-    total = total.value_or(0) + *gpus;
+    if (piece.starts_with("gres/") || piece.starts_with("gres:")) piece.erase(0, 5);
+    if (piece == "gpu" || piece.starts_with("gpu:")) gpus.push_back(piece);
   }
-  return total;
+  return gpus.empty() ? std::nullopt : slurm_gpus(join(gpus, ","));
 }
 
 }  // namespace tessera

@@ -1,11 +1,10 @@
-#include "experiment/import/script_arguments.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "core/text.h"
+#include "experiment/import/imported_settings.h"
 #include "settings/declared.h"
 
 namespace tessera {
@@ -34,13 +33,6 @@ const std::map<std::string, std::string>& usual_names() {
                                                          {"wd", "weight_decay"},
                                                          {"workers", "dataloader_num_workers"}};
   return all;
-}
-
-const ForeignArgument* foreign_argument(const std::string& name) {
-  for (const ForeignArgument& argument : foreign_arguments()) {
-    if (name == argument.name) return &argument;
-  }
-  return nullptr;
 }
 
 class ArgumentReader {

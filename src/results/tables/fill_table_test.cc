@@ -382,11 +382,12 @@ TEST(GeneralTable, HasTheRowsOfAFamilyAndItsStudysEfficiency) {
 
 TEST(DeclaredTable, IsThatOfAUsersOwnFile) {
   const auto tables_of = [](const std::string& columns) {
-    return read_tables(R"({"family": "mine", "table_notes": {"one": "A note."}, "tables": {
+    const JsonText file(R"({"family": "mine", "table_notes": {"one": "A note."}, "tables": {
                              "all": {"rows": ["wide"], "baseline": "one", "shows_baseline": true, "columns": [)" +
-                           columns + R"(], "notes": ["one", "Another."]},
+                            columns + R"(], "notes": ["one", "Another."]},
                              "wide": {"like": "all", "title": "Wide"}}})",
-                       "mine.json");
+                        "mine.json");
+    return read_tables(file.root());
   };
   const std::vector<ExperimentSpec> all = {experiment("mine/one", 1), experiment("mine/wide/four", 4)};
   const std::vector<RunRecord> runs = {run_of_family("mine/one", 1, 400, 100),
@@ -404,7 +405,7 @@ TEST(DeclaredTable, IsThatOfAUsersOwnFile) {
   EXPECT_EQ(table_of("mine/wide", columns).title, "Wide");
   EXPECT_TRUE(contains(message_of([&] { table_of("mine/all", R"("runtimes")"); }),
                        "mine.json: table mine/all: unknown column 'runtimes', did you mean 'runtime'?"));
-  EXPECT_TRUE(contains(message_of([&] { tables_of(R"("runtime"], "colums": [)"); }), "did you mean 'columns'?"));
+  EXPECT_TRUE(contains(message_of([&] { tables_of(R"("runtime"], "colums": [)"); }), "did you mean \"columns\"?"));
 }
 
 TEST(GeneralTable, TakesFamiliesThatOnlyRunsName) {
