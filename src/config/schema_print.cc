@@ -14,10 +14,6 @@ constexpr std::size_t kLineWidth = 100;
 constexpr std::size_t kMaxLeftWidth = 36;   // a longer left side has its text on the next line
 constexpr std::size_t kMaxValueWidth = 40;  // a longer value pushes only its own origin out of line
 
-struct HelpEntry {
-  std::string left, right;
-};
-
 const DescribedOption kCommonOptions[] = {
     {.names = {"-h", "--help"}, .help = "this text"},
     {.names = {"--print_config"}, .help = "show every setting's value and where it came from"}};
@@ -43,11 +39,15 @@ std::string wrap(const std::string& text, std::size_t indent) {
   return result;
 }
 
-std::string format_entry(const HelpEntry& entry, std::size_t left_width) {
+std::string format_entry(const std::string& left, const std::string& text, std::size_t left_width) {
   const std::size_t indent = left_width + 2;
-  const std::string right = wrap(entry.right, indent);
-  if (entry.left.size() <= left_width) return fmt::format("{:<{}}  {}\n", entry.left, left_width, right);
-  return fmt::format("{}\n{:{}}{}\n", entry.left, "", indent, right);
+  const std::string right = wrap(text, indent);
+  if (left.size() <= left_width) return fmt::format("{:<{}}  {}\n", left, left_width, right);
+  return fmt::format("{}\n{:{}}{}\n", left, "", indent, right);
+}
+
+std::string left_of(const DescribedOption& common) {
+  return (common.names.size() == 1 ? "      " : "  ") + join(common.names, ", ");
 }
 
 // One line, whatever the value holds; an empty value or one with odd ends is quoted, so that it can be seen.
@@ -170,11 +170,7 @@ std::string Schema::help_text() const {
     const std::size_t width = setting.traits_.is_hidden ? 0 : setting.help_left().size();
     if (width <= kMaxLeftWidth) left_width = std::max(left_width, width);
   }
-  std::vector<HelpEntry> common;
-  for (const DescribedOption& option : kCommonOptions) {
-    common.push_back({(option.names.size() == 1 ? "      " : "  ") + join(option.names, ", "), option.help});
-  }
-  for (const HelpEntry& entry : common) left_width = std::max(left_width, entry.left.size());
+  for (const DescribedOption& common : kCommonOptions) left_width = std::max(left_width, left_of(common).size());
 
   const std::string words = positional_description_.empty() ? "" : fmt::format(" {}", positional_description_);
   std::string result =
@@ -182,11 +178,13 @@ std::string Schema::help_text() const {
   for (const auto& [title, settings] : groups()) {
     result += fmt::format("\n{}:\n", title.empty() ? "Settings" : title);
     for (const Setting* setting : settings) {
-      result += format_entry({setting->help_left(), setting->help_right()}, left_width);
+      result += format_entry(setting->help_left(), setting->help_right(), left_width);
     }
   }
   result += "\nAlways:\n";
-  for (const HelpEntry& entry : common) result += format_entry(entry, left_width);
+  for (const DescribedOption& common : kCommonOptions) {
+    result += format_entry(left_of(common), common.help, left_width);
+  }
   const bool has_bools =
       std::any_of(settings_.begin(), settings_.end(), [](const Setting& s) { return s.kind_ == Setting::Kind::kBool; });
   if (has_bools) result += "\n[BOOL]: --name alone means true, --no_name false.\n";

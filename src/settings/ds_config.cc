@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
-
 #include "core/error.h"
 #include "core/text.h"
 #include "settings/foreign_config.h"
@@ -49,19 +47,17 @@ class DsConfigReader {
   }
 
   // A word from a list, in upper or lower case, as DeepSpeed compares it; `other` is the advice if it is none of them.
-  template <std::size_t N>
-  std::string word_of(const std::string& key, const std::array<const char*, N>& words, const std::string& other) const {
+  std::string word_of(const std::string& key, const std::vector<std::string>& words, const std::string& other) const {
     const std::string word = file_.find(key)->json().get<std::string>();
-    for (const char* allowed : words) {
+    for (const std::string& allowed : words) {
       if (lower_case(word) == lower_case(allowed)) return allowed;
     }
-    file_.find(key)->refuse(fmt::format("expected {}, found \"{}\"{}", join({words.begin(), words.end()}, ", "),
-                                        printable(word, 40), other));
+    file_.find(key)->refuse(fmt::format("expected {}, found \"{}\"{}", join(words, ", "), printable(word, 40), other));
   }
 
-  std::string optimizer_type() const { return word_of(kOptimizerType, std::array{"Adam", "AdamW", "SGD", "Lion"}, ""); }
+  std::string optimizer_type() const { return word_of(kOptimizerType, {"Adam", "AdamW", "SGD", "Lion"}, ""); }
   std::string scheduler_type() const {
-    return word_of(kSchedulerType, std::array{"WarmupLR", "WarmupDecayLR"},
+    return word_of(kSchedulerType, {"WarmupLR", "WarmupDecayLR"},
                    "; leave the scheduler out and give --lr_scheduler_type for others");
   }
 
@@ -74,8 +70,8 @@ class DsConfigReader {
     }
     const auto stage = file_.find("zero_optimization.stage");
     const std::string text = !stage ? "0" : text_of(*stage);
-    if (text.size() != 1 || text[0] < '0' || text[0] > '3') {
-      file_.find("zero_optimization.stage")->refuse(fmt::format("expected 0, 1, 2 or 3, found {}", text));
+    if (stage && (text.size() != 1 || text[0] < '0' || text[0] > '3')) {
+      stage->refuse(fmt::format("expected 0, 1, 2 or 3, found {}", text));
     }
     stage_ = text[0] - '0';
     if (!read_second_copy()) give("strategy", "zero" + text, "zero_optimization.stage");
@@ -86,21 +82,20 @@ class DsConfigReader {
     const std::string key = "zero_optimization.zero_hpz_partition_size";
     const auto size = file_.find(key);
     if (!size || size->json().get<double>() <= 1) return false;
-    if (stage_ != 3) file_.find(key)->refuse(fmt::format("needs stage 3, found stage {}", stage_));
+    if (stage_ != 3) size->refuse(fmt::format("needs stage 3, found stage {}", stage_));
     give("strategy", "zero3_hpz", key);
     give("hpz_partition_size", text_of(*size), key);
     return true;
   }
 
   void read_offload() {
-    const std::string zero = "zero_optimization.";
     const bool optimizer = read_device("offload_optimizer");
     const bool param = read_device("offload_param");
     if (optimizer && stage_ == 0) {
-      file_.find(zero + "offload_optimizer")->refuse("needs stage 1, 2 or 3, found stage 0");
+      file_.find("zero_optimization.offload_optimizer")->refuse("needs stage 1, 2 or 3, found stage 0");
     }
     if (param && stage_ < 3) {
-      file_.find(zero + "offload_param")->refuse(fmt::format("needs stage 3, found stage {}", stage_));
+      file_.find("zero_optimization.offload_param")->refuse(fmt::format("needs stage 3, found stage {}", stage_));
     }
   }
 
@@ -110,7 +105,7 @@ class DsConfigReader {
     if (!file_.find(section)) return false;
     const std::string key = section + ".device";
     const bool is_given = file_.find(key).has_value();
-    const bool is_on = is_given && word_of(key, std::array{"none", "cpu"}, advice_on_device(key)) == "cpu";
+    const bool is_on = is_given && word_of(key, {"none", "cpu"}, advice_on_device(key)) == "cpu";
     give(part, is_on ? "true" : "false", is_given ? key : section);
     const auto pin = file_.find(section + ".pin_memory");
     if (is_on && pin) give("pin_memory", text_of(*pin), section + ".pin_memory");
@@ -134,8 +129,7 @@ class DsConfigReader {
 
   void read_optimizer() {
     if (!file_.find("optimizer")) return;
-    const std::string key = kOptimizerType;
-    if (!file_.find(key)) file_.find("optimizer")->refuse_key("needs a type: Adam, AdamW, SGD or Lion");
+    if (!file_.find(kOptimizerType)) file_.find("optimizer")->refuse_key("needs a type: Adam, AdamW, SGD or Lion");
     const std::string type = optimizer_type();
     // DeepSpeed's Adam decays as AdamW does, unless told otherwise.
     const auto adam_w_mode = file_.find("optimizer.params.adam_w_mode");
@@ -145,7 +139,7 @@ class DsConfigReader {
          : type == "Lion" ? "lion_32bit"
          : is_plain       ? "adam"
                           : "adamw_torch_fused",
-         is_plain ? "optimizer.params.adam_w_mode" : key);
+         is_plain ? "optimizer.params.adam_w_mode" : kOptimizerType);
     if (type == "Lion") give_default("adam_beta2", "0.99", "optimizer.params.betas");
     read_betas();
   }
@@ -163,14 +157,13 @@ class DsConfigReader {
 
   void read_scheduler() {
     if (!file_.find("scheduler")) return;
-    const std::string key = kSchedulerType;
-    if (!file_.find(key)) file_.find("scheduler")->refuse_key("needs a type: WarmupLR or WarmupDecayLR");
+    if (!file_.find(kSchedulerType)) file_.find("scheduler")->refuse_key("needs a type: WarmupLR or WarmupDecayLR");
     const std::string type = scheduler_type();
-    give("lr_scheduler_type", type, key);
+    give("lr_scheduler_type", type, kSchedulerType);
     give_default("warmup_steps", "1000", "scheduler.params.warmup_num_steps");
     const std::string total = "scheduler.params.total_num_steps";
     const auto steps = file_.find(total);
-    if (type == "WarmupLR" && steps) file_.find(total)->refuse_key("WarmupLR has no end; use WarmupDecayLR");
+    if (type == "WarmupLR" && steps) steps->refuse_key("WarmupLR has no end; use WarmupDecayLR");
     if (type == "WarmupDecayLR" && !steps) {
       file_.find("scheduler")->refuse_key("WarmupDecayLR needs params.total_num_steps: a number or \"auto\"");
     }

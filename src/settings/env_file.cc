@@ -85,10 +85,6 @@ bool is_for_others(const std::string& name) {
   return name == "WANDB_API_KEY" || name.starts_with("CONDA_");
 }
 
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 }  // namespace
 
 std::vector<EnvFileEntry> parse_env_file(std::string_view text, const std::string& origin,
@@ -104,7 +100,7 @@ void read_env_file(const std::string& path, const Environment& environment,
   std::set<std::string> ignored;
   std::map<std::string, std::set<std::string>> of_jobs;
   for (EnvFileEntry& entry : parse_env_file(read_file(path), path, environment)) {
-    if (has(names, entry.name)) {
+    if (std::ranges::find(names, entry.name) != names.end()) {
       last[entry.name] = std::move(entry);
     } else if (const auto job = elsewhere.find(entry.name); job != elsewhere.end()) {
       of_jobs[job->second].insert(entry.name);

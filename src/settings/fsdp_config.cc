@@ -55,8 +55,7 @@ class FsdpConfigReader {
     const auto sync = file_.find("sync_module_states");
     const auto loads_on_one = file_.find("cpu_ram_efficient_loading");
     if (sync && text_of(*sync) == "false" && loads_on_one && text_of(*loads_on_one) == "true") {
-      file_.find("cpu_ram_efficient_loading")
-          ->refuse("needs sync_module_states: true, or ranks would start with different values");
+      loads_on_one->refuse("needs sync_module_states: true, or ranks would start with different values");
     }
   }
 
@@ -74,8 +73,7 @@ class FsdpConfigReader {
       if (word.size() == 1 && word[0] >= '1' && word[0] <= '5')
         word = by_number[static_cast<std::size_t>(word[0] - '1')];
       if (!is_strategy(word)) {
-        file_.find("sharding_strategy")
-            ->refuse(fmt::format("expected one of {}, found {}", join(strategies(), ", "), shown(value->json())));
+        value->refuse(fmt::format("expected one of {}, found {}", join(strategies(), ", "), shown(value->json())));
       }
       give("strategy", word, "sharding_strategy");
     }
@@ -83,7 +81,7 @@ class FsdpConfigReader {
       std::string word = lower_case(text_of(*value));
       if (word == "true") word = "full_shard";
       if (word == "false") word = "shard_grad_op";
-      if (!is_strategy(word)) file_.find("reshard_after_forward")->refuse("expected true or false");
+      if (!is_strategy(word)) value->refuse("expected true or false");
       give("strategy", word, "reshard_after_forward");
     }
   }
@@ -95,7 +93,7 @@ class FsdpConfigReader {
     const bool by_size = size && size->json().get<double>() > 0;
     if (classes) {
       give("wrap_classes", join(class_names(*classes), ","), key);
-      if (by_size) file_.find("min_num_params")->refuse("excludes transformer_layer_cls_to_wrap; leave one out");
+      if (by_size) size->refuse("excludes transformer_layer_cls_to_wrap; leave one out");
       give("wrap", "class", key);
     }
     if (by_size) give("wrap", "size", "min_num_params");
@@ -104,9 +102,9 @@ class FsdpConfigReader {
       if (word == "no_wrap") {
         give("wrap", "none", "auto_wrap_policy");
       } else if (word == "size_based_wrap" && !by_size) {
-        file_.find("auto_wrap_policy")->refuse("SIZE_BASED_WRAP needs min_num_params");
+        policy->refuse("SIZE_BASED_WRAP needs min_num_params");
       } else if (word != "transformer_based_wrap" && word != "size_based_wrap") {
-        file_.find("auto_wrap_policy")->refuse("expected TRANSFORMER_BASED_WRAP, SIZE_BASED_WRAP or NO_WRAP");
+        policy->refuse("expected TRANSFORMER_BASED_WRAP, SIZE_BASED_WRAP or NO_WRAP");
       }
     }
   }
@@ -130,10 +128,8 @@ class FsdpConfigReader {
     const std::string word = lower_case(value->json().get<std::string>());
     const bool is_none = word == "no_prefetch" || word == "none";
     if (!is_none && word != "backward_pre" && word != "backward_post") {
-      file_.find("backward_prefetch")
-          ->refuse(fmt::format("expected backward_pre, backward_post or no_prefetch, found "
-                               "\"{}\"",
-                               printable(word, 40)));
+      value->refuse(
+          fmt::format("expected backward_pre, backward_post or no_prefetch, found \"{}\"", printable(word, 40)));
     }
     give("backward_prefetch", is_none ? "none" : word, "backward_prefetch");
   }
@@ -153,13 +149,12 @@ class FsdpConfigReader {
     if (type && !is_off) {
       const std::string key = "mixed_precision.param_dtype";
       const std::string word = number_type_of(*type);
-      if (word != "fp32") {
+      if (word == "fp32") {
+        for (const char* half : {"fp16", "bf16"}) give(half, "false", key);
+      } else {
         give(word, "true", key);
         // The other type yields to the file, too, unless the command line asks for it: that is refused.
         config_.values.push_back({word == "fp16" ? "bf16" : "fp16", "false", key, file_.place_of(key), true});
-      }
-      if (word == "fp32") {
-        for (const char* half : {"fp16", "bf16"}) give(half, "false", key);
       }
     } else if (enabled && !is_off) {
       file_.find("mixed_precision")->refuse_key("needs param_dtype: fp16 or bf16");
