@@ -202,8 +202,7 @@ void start_watchdog(World::Impl& self, const WorldOptions& options, bool by_srun
     end_process(self.rank, ending, by_srun ? self.client->roster() : std::vector<Peer>{});
   };
   self.watchdog = std::make_unique<Watchdog>(
-      self.client, self.recorder,
-      WatchdogOptions{.rank = self.rank, .comm_timeout = options.comm_timeout, .end = end});
+      self.client, self.recorder, WatchdogOptions{.rank = self.rank, .comm_timeout = options.comm_timeout, .end = end});
 }
 
 // MPI has no time limits: where the ranks have met before, the watchdog says who never reached MPI_Init.

@@ -189,9 +189,9 @@ std::unique_ptr<World> ThreadRun::make_world(const std::shared_ptr<ThreadRun>& r
                               run->hub_of(ranks, self->nodes_of(ranks)));
   };
   const auto end = [run](const Ending& ending) { run->abort(ending.message); };
-  impl->watchdog = std::make_unique<Watchdog>(
-      std::make_shared<ThreadWatchLine>(run, rank), impl->recorder,
-      WatchdogOptions{.rank = rank, .comm_timeout = options.comm_timeout, .end = end});
+  impl->watchdog =
+      std::make_unique<Watchdog>(std::make_shared<ThreadWatchLine>(run, rank), impl->recorder,
+                                 WatchdogOptions{.rank = rank, .comm_timeout = options.comm_timeout, .end = end});
   return std::make_unique<World>(std::move(impl));
 }
 

@@ -83,7 +83,8 @@ class ArgumentReader {
     if (name == "deepspeed" && values.empty()) return;
     if (name == "local_rank") return remark(Remark::Kind::kNotNeeded, shown, "ranks know their number");
     if (const ForeignArgument* argument = foreign_argument(setting)) {
-      return remark(argument->is_refused() ? Remark::Kind::kLeftOut : Remark::Kind::kNotNeeded, shown, argument->reason);
+      return remark(argument->is_refused() ? Remark::Kind::kLeftOut : Remark::Kind::kNotNeeded, shown,
+                    argument->reason);
     }
     const bool negates = setting.starts_with("no_") && !schema_.has(setting) && schema_.has(setting.substr(3));
     if (!negates && !schema_.has(setting)) {
