@@ -130,9 +130,9 @@ void kill_stopped_peers(const std::vector<Peer>& roster) noexcept {
     for (const Peer& peer : roster) {
       if (peer.host != host_name() || peer.pid == getpid() || peer.pid <= 1) continue;
       // In a container the number may belong to another process: this one runs the same program and is stopped.
-      const std::filesystem::path process = "/proc/" + std::to_string(peer.pid);
-      if (process_state(process) != 'T' || own_program.empty() || program_of(process) != own_program) continue;
-      kill(static_cast<pid_t>(peer.pid), SIGKILL);
+      const auto pid = static_cast<pid_t>(peer.pid);
+      const bool is_this_program = !own_program.empty() && program_of(fmt::format("/proc/{}", pid)) == own_program;
+      if (is_this_program && process_state(pid) == 'T') kill(pid, SIGKILL);
     }
   } catch (const std::exception&) {  // out of memory: whoever started the ranks ends them
   }
