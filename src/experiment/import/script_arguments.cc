@@ -82,9 +82,10 @@ class ArgumentReader {
     // deepspeed.add_config_arguments(): --deepspeed is a switch, and the file follows --deepspeed_config.
     if (name == "deepspeed" && values.empty()) return;
     if (name == "local_rank") return remark(Remark::Kind::kNotNeeded, shown, "ranks know their number");
-    if (const ForeignArgument* argument = foreign_argument(setting)) {
-      return remark(argument->is_refused() ? Remark::Kind::kLeftOut : Remark::Kind::kNotNeeded, shown,
-                    argument->reason);
+    for (const ForeignArgument& argument : foreign_arguments()) {
+      if (setting != argument.name) continue;
+      const auto kind = argument.is_refused() ? Remark::Kind::kLeftOut : Remark::Kind::kNotNeeded;
+      return remark(kind, shown, argument.reason);
     }
     const bool negates = setting.starts_with("no_") && !schema_.has(setting) && schema_.has(setting.substr(3));
     if (!negates && !schema_.has(setting)) {
