@@ -123,7 +123,7 @@ void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateS
 std::optional<Tokenizer> load_tokenizer(const GenerateSettings& s, const ModelFolder& folder) {
   if (!s.model.tokenizer_name.empty())
     return Tokenizer::load(find_model_folder(s.model.tokenizer_name, Environment::of_process()));
-  const bool has_own = !folder.tokenizer_files().empty();
+  const bool has_own = !tokenizer_files_in(folder.path()).empty();
   if (!s.from_ids && !has_own) {
     throw UsageError(fmt::format("{} has no tokenizer: give --tokenizer PATH, or --prompt_ids instead of --prompt",
                                  folder.path().string()));

@@ -243,7 +243,7 @@ void convert(const fs::path& source, const fs::path& target, const ConvertSettin
   ModelFolderOptions folder_options;
   folder_options.weights = options;
   folder_options.generation_config = folder.generation_config();
-  folder_options.tokenizer_files = folder.tokenizer_files();
+  folder_options.tokenizer_files = tokenizer_files_in(folder.path());
   write_model_folder(target, folder.config(), tensors, folder_options);
 }
 

@@ -28,7 +28,6 @@ class ModelFolder {
   std::string model_type() const;  // "bloom"; empty if config.json does not say
   std::string architecture() const { return architecture_of(config_); }
   std::optional<Json> generation_config() const;
-  std::vector<std::filesystem::path> tokenizer_files() const;  // those with known names that exist
 
  private:
   std::filesystem::path path_;
