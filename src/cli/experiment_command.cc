@@ -105,9 +105,8 @@ void check_options(const ExperimentCommand& command, const Schema& schema) {
     const std::string name = command.settings.begin()->first;
     std::vector<std::string> names;
     for (const Setting* setting : schema.shown()) names.push_back(setting->name());
-    const auto meant = nearest(name, names);
     throw UsageError(fmt::format("tessera experiment {}: unknown option --{}{}", printable(command.verb(), 40),
-                                 printable(name, 40), meant ? fmt::format(", did you mean --{}?", *meant) : ""));
+                                 printable(name, 40), did_you_mean(name, names, ", did you mean --{}?")));
   }
   if (command.dry_run && !is_any({"run", "submit", "rerun"})) {
     throw UsageError(fmt::format("--dry_run is an option of run, submit and rerun, not of {}", command.verb()));
@@ -238,11 +237,10 @@ int run_experiment(const std::vector<std::string>& args) {
   if (verb != verbs.end()) return verb->second(command);
   std::vector<std::string> names;
   for (const auto& [name, run] : verbs) names.push_back(name);
-  const auto meant = nearest(command.verb(), names);
   throw UsageError(fmt::format(
       "tessera experiment: {}{}; verbs: {}",
       command.words.empty() ? "the verb comes first" : fmt::format("unknown verb '{}'", printable(command.verb(), 40)),
-      meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+      did_you_mean(command.verb(), names), join(names, ", ")));
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ std::optional<double> parse_real(std::string_view text);
 // the only one that begins with the word (of two letters or more).
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
+// What a message adds after a word that it refuses: the nearest candidate in `form`, or "" where there is none.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates,
+                         const char* form = ", did you mean '{}'?");
+
 // One line of at most `max_bytes` (and a mark where it was cut), whatever the text holds: control characters as \n or
 // \x1b. For text from outside that a terminal shows.
 std::string printable(std::string_view text, std::size_t max_bytes = 200);

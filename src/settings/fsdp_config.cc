@@ -26,9 +26,8 @@ bool is_strategy(const std::string& word) {
 [[noreturn]] void refuse_word(const std::string& word) {
   std::vector<std::string> known = strategies();
   known.insert(known.end(), {"auto_wrap", "offload"});
-  const auto meant = nearest(word, known);
   throw UsageError(fmt::format("--fsdp: unknown word '{}'{}; known words: {}", printable(word, 40),
-                               meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(known, ", ")));
+                               did_you_mean(word, known), join(known, ", ")));
 }
 
 std::vector<std::string> words_of(std::string text) {

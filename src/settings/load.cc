@@ -37,9 +37,9 @@ const JobTraits* find_job(const Jobs& jobs, const std::vector<std::string>& argu
   for (const JobTraits* job : jobs) {
     if (job->name == arguments[0]) return job;
   }
-  const auto meant = nearest(arguments[0], names_of(jobs));
   throw UsageError(fmt::format("tessera train: '{}' is not a job{}; jobs: {}", printable(arguments[0], 40),
-                               meant ? fmt::format(", did you mean {}?", *meant) : "", join(names_of(jobs), ", ")));
+                               did_you_mean(arguments[0], names_of(jobs), ", did you mean {}?"),
+                               join(names_of(jobs), ", ")));
 }
 
 // The names that an env file may have for some job, and the first job that has them.

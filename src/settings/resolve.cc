@@ -196,9 +196,8 @@ void resolve_metric(const Schema& schema, const JobTraits& job, DeclaredSettings
   if (metric.starts_with("eval_")) metric.erase(0, 5);
   const std::vector<std::string>& metrics = job.metrics;
   if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) {
-    const auto meant = nearest(metric, metrics);
     throw UsageError(fmt::format("{}: expected one of {}{}", shown(schema, "metric_for_best_model"),
-                                 join(metrics, ", "), meant ? fmt::format("; did you mean {}?", *meant) : ""));
+                                 join(metrics, ", "), did_you_mean(metric, metrics, "; did you mean {}?")));
   }
   evaluation.greater_is_better = schema.at("greater_is_better").is_set() ? s.greater_is_better : metric != "loss";
 }

@@ -119,9 +119,8 @@ TestOperation test_operation_named(std::string_view name) {
   for (const TestOperationTraits& traits : kTraits) {
     if (word == traits.name) return traits.operation;
   }
-  const auto meant = nearest(word, test_operation_names());
   throw UsageError(fmt::format("no operation '{}': expected one of {}{}", name, join(test_operation_names(), ", "),
-                               meant ? fmt::format("; did you mean {}?", *meant) : ""));
+                               did_you_mean(word, test_operation_names(), "; did you mean {}?")));
 }
 
 std::vector<std::int64_t> sizes_to_scan(std::int64_t min_bytes, std::int64_t max_bytes, std::int64_t step_bytes,
