@@ -52,7 +52,7 @@ std::string usage() {
 
 // Hyphens and underscores are the same, as in settings.
 std::string command_name(std::string word) {
-  if (!word.starts_with("__")) std::replace(word.begin(), word.end(), '_', '-');
+  if (!word.starts_with("__")) std::ranges::replace(word, '_', '-');
   return word;
 }
 

@@ -110,7 +110,6 @@ void say_last_words(int rank, const Ending& ending) {
                   .host = host_name(),
                   .message = ending.message,
                   .exit_status = ending.status,
-                  .time_ms = 0,
                   .is_consequence = ending.is_consequence,
                   .is_finding = !ending.is_own_failure});
   std::cout.flush();
@@ -130,9 +129,9 @@ void kill_stopped_peers(const std::vector<Peer>& roster) noexcept {
     for (const Peer& peer : roster) {
       if (peer.host != host_name() || peer.pid == getpid() || peer.pid <= 1) continue;
       // In a container the number may belong to another process: this one runs the same program and is stopped.
-      const std::filesystem::path process = "/proc/" + std::to_string(peer.pid);
-      if (process_state(process) != 'T' || own_program.empty() || program_of(process) != own_program) continue;
-      kill(static_cast<pid_t>(peer.pid), SIGKILL);
+      const auto pid = static_cast<pid_t>(peer.pid);
+      const bool is_this_program = !own_program.empty() && program_of(fmt::format("/proc/{}", pid)) == own_program;
+      if (is_this_program && process_state(pid) == 'T') kill(pid, SIGKILL);
     }
   } catch (const std::exception&) {  // out of memory: whoever started the ranks ends them
   }
@@ -167,11 +166,8 @@ World::Impl::BackendMaker backend_maker(const World::Impl& self, milliseconds nc
 
 // An operation of all ranks that is not a collective of a group, for the watchdog.
 std::uint64_t begin_operation(World::Impl& self, const char* operation, milliseconds limit = {}) {
-  FlightEntry entry;
-  entry.group = "world";
+  FlightEntry entry{.group = "world", .operation = operation, .limit = limit};
   for (int rank = 0; rank < self.size; ++rank) entry.ranks.push_back(rank);
-  entry.operation = operation;
-  entry.limit = limit;
   return self.recorder->begin(std::move(entry));
 }
 

@@ -1,6 +1,7 @@
 // Small text functions that more than one layer needs.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,12 @@ namespace tessera {
 std::string_view trim(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// A text of each: texts_of(jobs, &JobTraits::name).
+std::vector<std::string> texts_of(const auto& things, const auto& text_of) {
+  std::vector<std::string> texts;
+  for (const auto& each : things) texts.emplace_back(std::invoke(text_of, each));
+  return texts;
+}
 std::string lower_case(std::string_view text);
 
 // The whole text as a number, or nothing: "12" but not "12x", "" or " 12"; nor numbers that do not fit, nan or inf.

@@ -63,7 +63,7 @@ class EnvFileReader {
   }
 
   static bool is_name(const std::string& text) {
-    return !text.empty() && begins_shell_name(text[0]) && std::all_of(text.begin(), text.end(), is_in_shell_name);
+    return !text.empty() && begins_shell_name(text[0]) && std::ranges::all_of(text, is_in_shell_name);
   }
 
   [[noreturn]] void refuse(std::size_t line, const std::string& mistake) const {

@@ -31,8 +31,8 @@ bool is_strategy(const std::string& word) {
 }
 
 std::vector<std::string> words_of(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == ',' || c == '\t' || c == '\n'; }, ' ');
+  std::ranges::replace_if(
+      text, [](char c) { return c == ',' || c == '\t' || c == '\n'; }, ' ');
   std::vector<std::string> words;
   for (const std::string& word : split(text, ' ')) {
     if (!word.empty()) words.push_back(lower_case(word));
