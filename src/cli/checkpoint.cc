@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "core/quantity.h"
@@ -35,10 +36,9 @@ struct CheckpointCommandSettings {
 
 // The folder itself, or those in it, oldest first.
 std::vector<fs::path> checkpoints_at(const std::string& place) {
-  std::error_code ignored;
-  if (!fs::is_directory(place, ignored)) throw UsageError(fmt::format("{}: no such folder", place));
+  if (!is_folder(place)) throw UsageError(fmt::format("{}: no such folder", place));
   const Checkpoint::Kind kind = Checkpoint::open(place).kind();
-  if (kind == Checkpoint::Kind::kSharded || fs::exists(fs::path(place) / kStateFile, ignored)) return {place};
+  if (kind == Checkpoint::Kind::kSharded || is_there(fs::path(place) / kStateFile)) return {place};
   std::vector<fs::path> found;
   for (const std::int64_t step : find_checkpoints(place)) found.push_back(fs::path(place) / checkpoint_name(step));
   if (found.empty() && kind == Checkpoint::Kind::kModel) return {place};

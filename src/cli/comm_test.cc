@@ -163,13 +163,11 @@ ReportHeader header_of(World& world, const CommTestSettings& s) {
 // Every rank ends with the same status and reports it to the launcher.
 int end_with(const World& world, ExitStatus status, const std::string& message) {
   if (status == ExitStatus::kOk) return 0;
-  Failure failure;
-  failure.rank = world.rank();
-  failure.host = world.hosts()[static_cast<std::size_t>(world.rank())];
-  failure.message = message;
-  failure.exit_status = static_cast<int>(status);
-  failure.is_consequence = world.rank() != 0;  // the launcher's last lines need only one name
-  record_failure(failure);
+  record_failure({.rank = world.rank(),
+                  .host = world.hosts()[static_cast<std::size_t>(world.rank())],
+                  .message = message,
+                  .exit_status = static_cast<int>(status),
+                  .is_consequence = world.rank() != 0});  // the launcher's last lines need only one name
   return static_cast<int>(status);
 }
 

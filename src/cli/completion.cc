@@ -46,9 +46,7 @@ std::string values_in_fish(const std::vector<std::string>& values) {
 }
 
 std::string words_in_bash(const CompletionWords& words) {
-  std::vector<std::string> texts;
-  for (const CompletionWord& word : words) texts.push_back(word.text);
-  return values_in_sh(words.empty() ? std::vector<std::string>{kAnyFile} : texts);
+  return values_in_sh(words.empty() ? std::vector<std::string>{kAnyFile} : texts_of(words, &CompletionWord::text));
 }
 
 // With what each means: _describe shows it.
@@ -121,9 +119,8 @@ using Cases = std::vector<std::pair<std::vector<std::string>, std::string>>;  //
 std::string choice_text(const Language& language, int argument, const Cases& cases, const std::string& otherwise) {
   std::string text;
   for (const auto& [patterns, action] : cases) {
-    std::vector<std::string> quoted;
-    for (const std::string& pattern : patterns) quoted.push_back(language.quoted(pattern));
-    text += fmt::format(fmt::runtime(language.one_case), join(quoted, language.between_patterns), action);
+    text += fmt::format(fmt::runtime(language.one_case),
+                        join(texts_of(patterns, language.quoted), language.between_patterns), action);
   }
   return fmt::format(fmt::runtime(language.choice), argument, text, otherwise);
 }
@@ -188,9 +185,7 @@ std::string completion_script(const Shell& shell, const std::vector<DescribedCom
 }
 
 std::vector<std::string> shell_names() {
-  std::vector<std::string> names;
-  for (const Shell& shell : kShells) names.emplace_back(shell.name);
-  return names;
+  return texts_of(kShells, &Shell::name);
 }
 
 struct CompletionSettings {

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/output.h"
@@ -145,9 +146,8 @@ int run_data(Schema& schema, DataCommandSettings& settings) {
     throw UsageError("expected: tessera data inspect PATH [options]; `tessera data --help` shows them");
   }
   const fs::path path = settings.words.back();
-  std::error_code ignored;
   // A folder that `datasets` saved is a folder too, but of text: the reader of text refuses it with advice.
-  if (fs::is_directory(path, ignored) && !is_arrow_folder(path)) {
+  if (is_folder(path) && !is_arrow_folder(path)) {
     inspect_pictures(schema, path);
   } else {
     inspect_text(schema, settings, path);

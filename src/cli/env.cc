@@ -18,6 +18,7 @@
 #include "comm/rank_env.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json.h"
 #include "core/output.h"
 #include "core/text.h"
@@ -76,11 +77,6 @@ fs::path folder_of_library(const std::string& name) {
       },
       &search);
   return search.folder;
-}
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
 }
 
 // Why a host name cannot be resolved; empty if it can. If no name server answers in time, the thread is left behind.

@@ -101,11 +101,10 @@ LogRecord evaluate_loss(World& world, Engine& engine, LanguageModel& model, cons
 // Checked before minutes are spent.
 void check_place_of(const std::string& file) {
   if (file.empty()) return;
-  std::error_code ignored;
   const fs::path folder = fs::absolute(file).parent_path();
-  if (fs::is_directory(file, ignored)) throw UsageError(fmt::format("--predictions_file {}: is a folder", file));
+  if (is_folder(file)) throw UsageError(fmt::format("--predictions_file {}: is a folder", file));
   errno = 0;
-  if (::access(folder.c_str(), W_OK | X_OK) == 0 && fs::is_directory(folder, ignored)) return;
+  if (::access(folder.c_str(), W_OK | X_OK) == 0 && is_folder(folder)) return;
   throw UsageError(fmt::format("--predictions_file {}: cannot write in {}: {}", file, folder.string(),
                                std::strerror(errno != 0 ? errno : ENOTDIR)));
 }

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "core/output.h"
 #include "core/text.h"
@@ -99,15 +100,13 @@ std::vector<std::string> take_settings(const std::vector<std::string>& args, con
 // Options that the verb would not look at are refused.
 void check_options(const ExperimentCommand& command, const Schema& schema) {
   const auto is_any = [&](std::initializer_list<const char*> verbs) {
-    return std::any_of(verbs.begin(), verbs.end(), [&](const char* verb) { return command.verb() == verb; });
+    return std::ranges::any_of(verbs, [&](const char* verb) { return command.verb() == verb; });
   };
   if (!command.settings.empty() && !is_any({"run", "submit", "show", "rerun"})) {
     const std::string name = command.settings.begin()->first;
-    std::vector<std::string> names;
-    for (const Setting* setting : schema.shown()) names.push_back(setting->name());
-    const auto meant = nearest(name, names);
+    const std::vector<std::string> names = texts_of(schema.shown(), &Setting::name);
     throw UsageError(fmt::format("tessera experiment {}: unknown option --{}{}", printable(command.verb(), 40),
-                                 printable(name, 40), meant ? fmt::format(", did you mean --{}?", *meant) : ""));
+                                 printable(name, 40), did_you_mean(name, names, ", did you mean --{}?")));
   }
   if (command.dry_run && !is_any({"run", "submit", "rerun"})) {
     throw UsageError(fmt::format("--dry_run is an option of run, submit and rerun, not of {}", command.verb()));
@@ -176,8 +175,7 @@ Site site_of(const ExperimentCommand& command) {
 }
 
 RunsFolder read_runs_folder(const std::filesystem::path& runs) {
-  std::error_code none;
-  if (!std::filesystem::is_directory(runs, none)) return {};
+  if (!is_folder(runs)) return {};
   RunPlaces places = find_run_places({runs.string()});
   std::vector<std::string> problems;
   RunsFolder folder{std::move(places.records), read_stored_runs(places.experiment_folders, problems)};
@@ -189,9 +187,8 @@ std::vector<StoredRun> chosen_of(const ExperimentCommand& command, const RunsFol
                                  const std::vector<std::string>& names) {
   std::vector<StoredRun> stored = folder.stored;
   std::erase_if(stored, [&](const StoredRun& run) {
-    return !names.empty() && std::none_of(names.begin(), names.end(), [&](const std::string& word) {
-      return names_experiment(word, run.experiment);
-    });
+    return !names.empty() &&
+           std::ranges::none_of(names, [&](const std::string& word) { return names_experiment(word, run.experiment); });
   });
   const std::string user = command.user.empty() ? current_user() : command.user;
   if (user == "all") return stored;
@@ -236,13 +233,11 @@ int run_experiment(const std::vector<std::string>& args) {
   if (!read_experiment_command(args, command)) return 0;
   const auto verb = verbs.find(command.verb());
   if (verb != verbs.end()) return verb->second(command);
-  std::vector<std::string> names;
-  for (const auto& [name, run] : verbs) names.push_back(name);
-  const auto meant = nearest(command.verb(), names);
+  const std::vector<std::string> names = texts_of(verbs, [](const auto& each) { return each.first; });
   throw UsageError(fmt::format(
       "tessera experiment: {}{}; verbs: {}",
       command.words.empty() ? "the verb comes first" : fmt::format("unknown verb '{}'", printable(command.verb(), 40)),
-      meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+      did_you_mean(command.verb(), names), join(names, ", ")));
 }
 
 }  // namespace

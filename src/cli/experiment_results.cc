@@ -65,8 +65,7 @@ std::string failures_text(const ExperimentCommand& command, const std::vector<St
 std::vector<UnrecordedRun> unrecorded_of(const ExperimentCommand& command, const std::vector<StoredRun>& stored) {
   std::vector<UnrecordedRun> runs;
   for (const RunStanding& state : standings_of(command.runs, stored)) {
-    std::error_code none;
-    if (state.stage != RunStage::kFailed || std::filesystem::exists(output_of(state.run) / "run.json", none)) continue;
+    if (state.stage != RunStage::kFailed || is_there(output_of(state.run) / "run.json")) continue;
     runs.push_back({fmt::format("{} {:03}", state.run.experiment, state.run.number), reason_of(state)});
   }
   return runs;

@@ -22,13 +22,12 @@ struct ImportSettings {
 };
 
 void declare(Schema& schema, ImportSettings& s) {
-  std::vector<std::string> job_names;
-  for (const JobTraits* job : job_traits()) job_names.push_back(job->name);
+  const std::string job_names = join(texts_of(job_traits(), &JobTraits::name), ", ");
   schema.positionals("SCRIPT|FOLDER: an sbatch script, or the folder that holds one; it is read, never executed",
                      &s.words);
   schema.text("output", &s.output, "the experiment file to write; none: experiments/NAME.json", {.short_name = 'o'});
   schema.text("name", &s.name, "FAMILY/NAME of the experiment; none: imported/ and the job's name");
-  schema.text("job", &s.job, fmt::format("what the script trains, if it cannot be guessed: {}", join(job_names, ", ")));
+  schema.text("job", &s.job, fmt::format("what the script trains, if it cannot be guessed: {}", job_names));
   schema.integer("launch", &s.launch, "which of several training lines, from 1; 0: the only one",
                  {.preset = "0", .at_least = 0});
   schema.boolean("force", &s.force, "replace files that exist");
@@ -59,8 +58,7 @@ int run_import(Schema&, ImportSettings& settings) {
   files.emplace_back(imported.output, imported.text);
   // All files or none: a second import must not leave half of a first one.
   for (const auto& [path, content] : files) {
-    std::error_code none;
-    if (settings.force || settings.dry_run || !fs::exists(path, none)) continue;
+    if (settings.force || settings.dry_run || !is_there(path)) continue;
     throw UsageError(
         fmt::format("{}: it exists; choose another with -o or --name, or replace it with --force", path.string()));
   }

@@ -52,7 +52,7 @@ std::string usage() {
 
 // Hyphens and underscores are the same, as in settings.
 std::string command_name(std::string word) {
-  if (!word.starts_with("__")) std::replace(word.begin(), word.end(), '_', '-');
+  if (!word.starts_with("__")) std::ranges::replace(word, '_', '-');
   return word;
 }
 
@@ -66,9 +66,8 @@ const Command* look_up(const std::string& name) {
 
 [[noreturn]] void refuse_unknown(const std::string& name) {
   const std::vector<std::string> names = command_names();
-  const auto meant = nearest(name, names);
-  throw UsageError(fmt::format("unknown command '{}'{}; commands: {}", name,
-                               meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+  throw UsageError(
+      fmt::format("unknown command '{}'{}; commands: {}", name, did_you_mean(name, names), join(names, ", ")));
 }
 
 int run(const Arguments& arguments) {

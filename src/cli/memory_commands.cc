@@ -39,16 +39,11 @@ void declare_analysis(Schema& schema, AnalyzeMemorySettings& s) {
   schema.boolean("json", &s.as_json, "print one JSON object");
 }
 
-bool is_file(const std::string& word) {
-  std::error_code ignored;
-  return fs::exists(word, ignored) && !fs::is_directory(word, ignored);
-}
-
 // One word that names no file is a job; everything else must be files.
 bool names_a_job(const AnalyzeMemorySettings& s) {
   if (s.words.empty()) throw UsageError("tessera analyze-memory takes a job id, or the files of memory logs");
   for (const std::string& word : s.words) {
-    if (is_file(word)) continue;
+    if (is_there(word) && !is_folder(word)) continue;
     if (s.words.size() > 1) throw UsageError(fmt::format("{}: no such file; give one job id, or files alone", word));
     if (word.find('/') != std::string::npos) {
       throw UsageError(

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json.h"
 #include "core/output.h"
 #include "core/quantity.h"
@@ -69,7 +70,7 @@ std::string summary_text(const Subject& subject, const Weights& weights, const W
   text += fmt::format("\n  {:<{}}  {:>7}  {:>15}  {:>8}  {:>10}  dtype\n", "part", width, "tensors", "parameters",
                       "share", "bytes");
   for (const WeightPart& part : summary.parts) text += part_line(part, summary, width);
-  const auto num_blocks = std::count_if(summary.parts.begin(), summary.parts.end(), [](auto& p) { return p.is_block; });
+  const auto num_blocks = std::ranges::count_if(summary.parts, [](auto& p) { return p.is_block; });
   text += fmt::format("\nblocks      {} blocks with {} parameters, {:.0f} %\n", num_blocks,
                       grouped(summary.num_parameters_in_blocks),
                       percent(summary.num_parameters_in_blocks, all.num_parameters));
@@ -116,8 +117,7 @@ Json summary_json(const Subject& subject, const Weights& weights, const WeightSu
 
 Subject find_subject(const std::string& word) {
   Subject subject{find_model_folder(word, Environment::of_process()), Json::object(), "", ""};
-  std::error_code ignored;
-  if (fs::is_directory(subject.path, ignored) && fs::exists(subject.path / "config.json", ignored)) {
+  if (is_folder(subject.path) && is_there(subject.path / "config.json")) {
     const ModelFolder folder = ModelFolder::open(subject.path);
     subject.config = folder.config();
     subject.architecture = folder.architecture();
@@ -173,8 +173,7 @@ std::optional<WeightType> type_of(const std::string& dtype) {
 
 // The format that a file's name asks for; nothing: the name is a folder's.
 std::optional<WeightFormat> format_of_name(const fs::path& target) {
-  std::error_code ignored;
-  if (fs::is_directory(target, ignored)) return std::nullopt;  // "bloom.pt" may be one
+  if (is_folder(target)) return std::nullopt;  // "bloom.pt" may be one
   const std::string extension = target.extension();
   if (extension == ".safetensors") return WeightFormat::kSafetensors;
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") return WeightFormat::kTorch;
@@ -184,7 +183,7 @@ std::optional<WeightFormat> format_of_name(const fs::path& target) {
 // Replaced files cannot be had back, so it must be asked for; and a source is never replaced by what is made of it.
 void check_target(const fs::path& source, const Weights& weights, const fs::path& target, bool overwrites) {
   std::error_code ignored;
-  if (!fs::exists(target, ignored)) return;
+  if (!is_there(target)) return;
   bool is_source = fs::equivalent(source, target, ignored);
   for (const auto& file : weights.files()) is_source = is_source || fs::equivalent(file->path(), target, ignored);
   if (is_source) {
@@ -193,10 +192,10 @@ void check_target(const fs::path& source, const Weights& weights, const fs::path
                     "another name",
                     target.string()));
   }
-  const bool is_folder = fs::is_directory(target, ignored);
-  if (overwrites || (is_folder && fs::is_empty(target, ignored))) return;
+  const bool to_folder = is_folder(target);
+  if (overwrites || (to_folder && fs::is_empty(target, ignored))) return;
   throw UsageError(fmt::format("{} exists: give the target another name, or --overwrite to replace {}", target.string(),
-                               is_folder ? "the model in it" : "it"));
+                               to_folder ? "the model in it" : "it"));
 }
 
 // All names, including those that safetensors keep only in their metadata: they share a tensor.
@@ -205,8 +204,8 @@ std::vector<NamedTensor> tensors_in(const Weights& weights) {
   for (const WeightEntry& entry : weights.entries()) tensors.push_back({entry.name, tensor_of(weights, entry)});
   for (const auto& [name, held_by] : weights.ties()) {
     if (weights.find(name) != nullptr) continue;
-    const auto holder = std::find_if(tensors.begin(), tensors.end(),
-                                     [&name = held_by](const NamedTensor& named) { return named.name == name; });
+    const auto holder =
+        std::ranges::find_if(tensors, [&name = held_by](const NamedTensor& named) { return named.name == name; });
     tensors.push_back({name, at::Tensor(holder->tensor)});  // a copy first: push_back may move the vector
   }
   return tensors;

@@ -89,7 +89,7 @@ std::vector<std::string> strategies_of(const PlanSettings& s, std::vector<std::s
     const std::string name(trim(word));
     if (name != "all") {
       placement_of(spread_of(s, name));  // refuses unknown names
-      if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.push_back(name);
+      if (std::ranges::find(chosen, name) == chosen.end()) chosen.push_back(name);
       continue;
     }
     for (const std::string& each : strategy_names()) {
@@ -145,8 +145,7 @@ void check(const Schema& schema, const PlanSettings& s) {
     throw UsageError("--tokens and --per_device_train_batch_size both say how large a micro-batch is: give one");
   }
   const OptimizerKind& optimizer = optimizer_of(s.optim);
-  const bool reads_momentum =
-      std::find(optimizer.reads.begin(), optimizer.reads.end(), "momentum") != optimizer.reads.end();
+  const bool reads_momentum = std::ranges::find(optimizer.reads, "momentum") != optimizer.reads.end();
   if (s.momentum > 0 && !reads_momentum) {
     throw UsageError(fmt::format("--momentum: --optim {} has none", s.optim));
   }

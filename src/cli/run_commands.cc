@@ -16,6 +16,7 @@
 #include "comm/world_settings.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/host.h"
 #include "core/output.h"
 #include "core/text.h"
@@ -100,8 +101,7 @@ struct DemoSettings {
 // The script and its data lie where they lie relative to the program: an installation may be moved.
 fs::path demo_script(const fs::path& program) {
   const fs::path script = program.parent_path().parent_path() / "share/tessera/demo/demo.sh";
-  std::error_code ignored;
-  if (!fs::exists(script, ignored)) {
+  if (!is_there(script)) {
     throw Error(fmt::format("{} is missing: the demo is not installed with {}", script.string(), program.string()));
   }
   return script;
@@ -143,15 +143,13 @@ Command minder_command() {
 
 Command train_command() {
   Command train{.name = "train", .run = run_train};
-  std::vector<std::string> names;
   for (const JobTraits* job : job_traits()) {
-    names.push_back(job->name);
     train.jobs.push_back({.name = "train " + job->name, .summary = job->summary, .declare = [job](Schema& schema) {
                             declare(schema, *job, schema.keep<DeclaredSettings>());
                             declare(schema, schema.keep<WorldOptions>());
                           }});
   }
-  train.summary = "train a model: " + join(names, ", ");
+  train.summary = "train a model: " + join(texts_of(job_traits(), &JobTraits::name), ", ");
   return train;
 }
 

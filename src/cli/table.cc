@@ -58,9 +58,8 @@ std::vector<NamedRun> named_runs(const TableSettings& s) {
 int run_table(Schema&, TableSettings& settings) {
   const Catalogue catalogue = open_catalogue(settings.catalogue);
   if (settings.words.empty()) {
-    std::vector<std::string> names;
-    for (const TableSpec& table : catalogue.tables()) names.push_back(table.name);
-    throw UsageError("expected: tessera table NAME --runs DIR; tables: " + join(names, ", "));
+    throw UsageError("expected: tessera table NAME --runs DIR; tables: " +
+                     join(texts_of(catalogue.tables(), &TableSpec::name), ", "));
   }
   TableRequest request;
   request.name = settings.words.front();

@@ -101,7 +101,7 @@ std::vector<std::string> gather_long_texts(World& world, const std::string& own,
   for (const std::vector<double>& size : gather_numbers(world, {static_cast<double>(own.size())})) {
     sizes.push_back(static_cast<std::int64_t>(size.front()));
   }
-  const std::int64_t longest = *std::max_element(sizes.begin(), sizes.end());
+  const std::int64_t longest = *std::ranges::max_element(sizes);
   if (longest == 0) return std::vector<std::string>(sizes.size());
   const at::Tensor host = gather_bytes(world, own, longest, what);
   std::vector<std::string> all;
@@ -116,7 +116,7 @@ std::vector<std::string> gather_long_texts(World& world, const std::string& own,
 void on_every_rank(World& world, const std::function<void()>& work) {
   const End end = end_of(work);
   const std::vector<std::vector<double>> statuses = gather_numbers(world, {static_cast<double>(end.status)});
-  const auto failed = std::find_if(statuses.begin(), statuses.end(), [](const std::vector<double>& status) {
+  const auto failed = std::ranges::find_if(statuses, [](const std::vector<double>& status) {
     return static_cast<ExitStatus>(static_cast<int>(status.front())) != ExitStatus::kOk;
   });
   if (failed == statuses.end()) return;

@@ -27,22 +27,14 @@ int rank_for_messages() {
 
 }  // namespace
 
-void record_failure(const Failure& failure) noexcept {
+void record_failure(Failure failure) noexcept {
   try {
     const auto path = Environment::of_process().find("TESSERA_FAILURE_FILE");
     if (!path || std::filesystem::exists(*path)) return;  // the first failure counts
-    using namespace std::chrono;
-    const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-    const Json record = {{"rank", failure.rank},
-                         {"host", failure.host},
-                         {"message", failure.message},
-                         {"exit_status", failure.exit_status},
-                         {"time_ms", failure.time_ms != 0 ? failure.time_ms : now},
-                         {"is_consequence", failure.is_consequence},
-                         {"is_finding", failure.is_finding}};
+    if (failure.time_ms == 0) failure.time_ms = now_ms();
     // Whole or not at all, but not flushed to disk: the launcher reads it now, and a busy disk takes seconds for that.
     const std::string draft = *path + ".new";
-    std::ofstream(draft, std::ios::binary) << json_text(record);
+    std::ofstream(draft, std::ios::binary) << json_text(failure);
     std::filesystem::rename(draft, *path);
   } catch (...) {
     // Nothing more can be reported: the exit status still says that the rank failed.
@@ -65,14 +57,9 @@ void report_failure(const std::string& message, int status, bool is_finding) noe
 
 std::optional<Failure> read_failure(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const Json record = parse_json(read_file(path), path.string());
-  return Failure{.rank = record.at("rank"),
-                 .host = record.at("host"),
-                 .message = record.at("message"),
-                 .exit_status = record.at("exit_status"),
-                 .time_ms = record.at("time_ms"),
-                 .is_consequence = record.at("is_consequence"),
-                 .is_finding = record.value("is_finding", false)};
+  Json record = {{"is_finding", false}};  // older records lack it
+  record.update(parse_json(read_file(path), path.string()));
+  return record.get<Failure>();
 }
 
 int status_of(const std::exception& error) {

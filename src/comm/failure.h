@@ -28,10 +28,21 @@ struct Failure {
   std::int64_t time_ms = 0;     // since the epoch: the earliest failure is the one to report
   bool is_consequence = false;  // this rank exited because another one had failed
   bool is_finding = false;      // the message is about the run, not about this rank
+
+  static void visit_fields(auto& failure, const auto& visit) {
+    visit("rank", failure.rank);
+    visit("host", failure.host);
+    visit("message", failure.message);
+    visit("exit_status", failure.exit_status);
+    visit("time_ms", failure.time_ms);
+    visit("is_consequence", failure.is_consequence);
+    visit("is_finding", failure.is_finding);
+  }
 };
 
-// Does nothing if TESSERA_FAILURE_FILE is not set; never throws (it runs when everything else has failed).
-void record_failure(const Failure& failure) noexcept;
+// Does nothing if TESSERA_FAILURE_FILE is not set; never throws (it runs when everything else has failed). A time of 0
+// is now.
+void record_failure(Failure failure) noexcept;
 // Called when a rank cannot continue: prints one clear message on standard error and writes the record for the
 // launcher. Ranks above 0 wait a second first: if all ranks see the same error, rank 0 reports it, and the launcher
 // then ends the others.

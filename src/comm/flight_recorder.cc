@@ -15,10 +15,6 @@ double seconds_since(Clock::time_point time) {
   return std::chrono::duration<double>(Clock::now() - time).count();
 }
 
-Clock::time_point seconds_ago(double seconds) {
-  return Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
 std::string describe(const FlightEntry& entry) {
   std::string text = entry.sequence > 0 ? fmt::format("#{} {}", entry.sequence, entry.operation) : entry.operation;
   if (!entry.unit.empty()) text += fmt::format(" of '{}'", entry.unit);
@@ -40,7 +36,7 @@ std::string standing(const std::vector<FlightEntry>& entries) {
 std::string list_by_remark(const std::vector<std::pair<int, std::string>>& remarks) {
   std::vector<std::pair<std::string, std::vector<int>>> grouped;
   for (const auto& [rank, remark] : remarks) {
-    auto found = std::find_if(grouped.begin(), grouped.end(), [&](const auto& g) { return g.first == remark; });
+    auto found = std::ranges::find_if(grouped, [&](const auto& g) { return g.first == remark; });
     if (found == grouped.end()) found = grouped.insert(grouped.end(), {remark, {}});
     found->second.push_back(rank);
   }
@@ -81,36 +77,11 @@ std::string FlightEntry::name() const {
   return fmt::format("{} of '{}', {} bytes, group {}", operation, unit, bytes, group);
 }
 
-Json FlightEntry::to_json() const {
-  return {{"id", id},
-          {"sequence", sequence},
-          {"group", group},
-          {"ranks", ranks},
-          {"operation", operation},
-          {"unit", unit},
-          {"detail", detail},
-          {"bytes", bytes},
-          {"start_age", seconds_since(start)},
-          {"end_age", done ? seconds_since(end) : 0.0},
-          {"done", done},
-          {"error", error}};
+void to_json(Json& json, const Age<const Clock::time_point>& age) {
+  json = age.time == Clock::time_point() ? 0.0 : seconds_since(age.time);
 }
-
-FlightEntry FlightEntry::from_json(const Json& json) {
-  FlightEntry entry;
-  entry.id = json.at("id");
-  entry.sequence = json.at("sequence");
-  entry.group = json.at("group");
-  entry.ranks = json.at("ranks").get<std::vector<int>>();
-  entry.operation = json.at("operation");
-  entry.unit = json.at("unit");
-  entry.detail = json.at("detail");
-  entry.bytes = json.at("bytes");
-  entry.start = seconds_ago(json.at("start_age"));
-  entry.done = json.at("done");
-  if (entry.done) entry.end = seconds_ago(json.at("end_age"));
-  entry.error = json.at("error");
-  return entry;
+void from_json(const Json& json, Age<Clock::time_point>& age) {
+  age.time = Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(json));
 }
 
 std::uint64_t FlightRecorder::begin(FlightEntry entry) {
@@ -244,15 +215,11 @@ bool FlightRecorder::is_idle() const {
 }
 
 std::string FlightRecorder::dump() const {
-  Json list = Json::array();
-  for (const FlightEntry& entry : entries()) list.push_back(entry.to_json());
-  return json_text(list);
+  return json_text(entries());
 }
 
 std::vector<FlightEntry> FlightRecorder::parse_dump(const std::string& dump) {
-  std::vector<FlightEntry> entries;
-  for (const Json& entry : parse_json(dump, "flight recorder")) entries.push_back(FlightEntry::from_json(entry));
-  return entries;
+  return parse_json(dump, "flight recorder");
 }
 
 std::vector<int> absent_ranks(const FlightEntry& stuck, const Flights& flights) {

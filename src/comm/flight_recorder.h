@@ -20,18 +20,26 @@ namespace tessera {
 
 using Clock = std::chrono::steady_clock;
 
+// A time as the seconds since then, for other hosts: their clocks differ. 0: it has not come.
+template <typename Time>
+struct Age {
+  Time& time;
+};
+void to_json(Json& json, const Age<const Clock::time_point>& age);
+void from_json(const Json& json, Age<Clock::time_point>& age);
+
 struct FlightEntry {
   std::uint64_t id = 0;        // of this rank, from 1
   std::uint64_t sequence = 0;  // of the group, from 1, equal on all its ranks; 0 for send and recv
-  std::string group;           // name: equal on all its ranks
-  std::vector<int> ranks;      // of the group, world ranks
-  std::string operation;       // "all_reduce"
-  std::string unit;            // given by the caller: "block.3"
-  std::string detail;          // "float32 sum", "float32 to rank 2"
+  std::string group{};         // name: equal on all its ranks
+  std::vector<int> ranks{};    // of the group, world ranks
+  std::string operation{};     // "all_reduce"
+  std::string unit{};          // given by the caller: "block.3"
+  std::string detail{};        // "float32 sum", "float32 to rank 2"
   std::int64_t bytes = 0;      // of the larger of input and output
-  Clock::time_point start, end;
+  Clock::time_point start{}, end{};
   bool done = false;
-  std::string error;                   // why it failed, if it did
+  std::string error{};                 // why it failed, if it did
   bool is_polled = false;              // its end is noticed some time after it
   std::chrono::milliseconds limit{0};  // its own time limit; 0: that of all
 
@@ -39,8 +47,21 @@ struct FlightEntry {
   // amounts.)
   std::string signature() const;
   std::string name() const;  // "all_gather of 'block.3', 40960 bytes, group world"
-  Json to_json() const;      // times as ages, since the clocks of hosts differ
-  static FlightEntry from_json(const Json& json);
+
+  static void visit_fields(auto& entry, const auto& visit) {
+    visit("id", entry.id);
+    visit("sequence", entry.sequence);
+    visit("group", entry.group);
+    visit("ranks", entry.ranks);
+    visit("operation", entry.operation);
+    visit("unit", entry.unit);
+    visit("detail", entry.detail);
+    visit("bytes", entry.bytes);
+    visit("start_age", Age{entry.start});
+    visit("end_age", Age{entry.end});
+    visit("done", entry.done);
+    visit("error", entry.error);
+  }
 };
 
 // All calls of one operation for one unit.

@@ -107,10 +107,7 @@ bool gpus_are_unfit() {
 }
 
 std::string CudaBuild::architectures_text() const {
-  std::vector<std::string> texts;
-  for (const int architecture : architectures)
-    texts.push_back(fmt::format("{}.{}", architecture / 10, architecture % 10));
-  return join(texts, ", ");
+  return join(texts_of(architectures, [](int each) { return fmt::format("{}.{}", each / 10, each % 10); }), ", ");
 }
 
 const CudaBuild* cuda_build() {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -14,8 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_program(const fs::path& file) {
-  std::error_code ignored;
-  return fs::is_regular_file(file, ignored) && access(file.c_str(), X_OK) == 0;
+  return is_file(file) && access(file.c_str(), X_OK) == 0;
 }
 
 // MPICH's mpirun is its process manager hydra by another name; Intel's is a script beside it.
@@ -32,8 +32,7 @@ fs::path library_of(const fs::path& real_mpirun) {
   const std::string multiarch = fmt::format("lib/{}-linux-gnu", machine.machine);
   const fs::path prefix = real_mpirun.parent_path().parent_path();
   for (const std::string& folder : {std::string("lib"), std::string("lib64"), multiarch, multiarch + "/openmpi/lib"}) {
-    std::error_code ignored;
-    if (fs::exists(prefix / folder / kOpenMpiLibrary, ignored)) return prefix / folder / kOpenMpiLibrary;
+    if (is_there(prefix / folder / kOpenMpiLibrary)) return prefix / folder / kOpenMpiLibrary;
   }
   return {};
 }

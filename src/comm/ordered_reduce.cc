@@ -134,7 +134,7 @@ ReduceOrder ReduceOrder::by_node(const std::vector<int>& node_of_member) {
   order.members.resize(node_of_member.size());
   std::iota(order.members.begin(), order.members.end(), 0);
   const auto node_of = [&](int member) { return node_of_member[static_cast<std::size_t>(member)]; };
-  std::stable_sort(order.members.begin(), order.members.end(), [&](int a, int b) { return node_of(a) < node_of(b); });
+  std::ranges::stable_sort(order.members, [&](int a, int b) { return node_of(a) < node_of(b); });
   int last_node = -1;
   for (int member : order.members) {
     if (order.node_sizes.empty() || node_of(member) != last_node) order.node_sizes.push_back(0);

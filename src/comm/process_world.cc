@@ -110,7 +110,6 @@ void say_last_words(int rank, const Ending& ending) {
                   .host = host_name(),
                   .message = ending.message,
                   .exit_status = ending.status,
-                  .time_ms = 0,
                   .is_consequence = ending.is_consequence,
                   .is_finding = !ending.is_own_failure});
   std::cout.flush();
@@ -167,11 +166,8 @@ World::Impl::BackendMaker backend_maker(const World::Impl& self, milliseconds nc
 
 // An operation of all ranks that is not a collective of a group, for the watchdog.
 std::uint64_t begin_operation(World::Impl& self, const char* operation, milliseconds limit = {}) {
-  FlightEntry entry;
-  entry.group = "world";
+  FlightEntry entry{.group = "world", .operation = operation, .limit = limit};
   for (int rank = 0; rank < self.size; ++rank) entry.ranks.push_back(rank);
-  entry.operation = operation;
-  entry.limit = limit;
   return self.recorder->begin(std::move(entry));
 }
 

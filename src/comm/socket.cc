@@ -7,7 +7,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -105,10 +104,6 @@ Socket listen_at(const std::string& address, int port) {
 
 }  // namespace
 
-Socket::~Socket() {
-  if (is_open()) close(descriptor_);
-}
-
 Socket Socket::listen(const std::string& address, int port) {
   Socket socket = listen_at(address.empty() ? "::" : address, port);
   // A host without IPv6.
@@ -127,14 +122,14 @@ Socket Socket::listen(const std::string& address, int port) {
 int Socket::local_port() const {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
-  getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &length);
+  getsockname(descriptor(), reinterpret_cast<sockaddr*>(&address), &length);
   const auto port = address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
                                                   : reinterpret_cast<sockaddr_in*>(&address)->sin_port;
   return ntohs(port);
 }
 
 std::optional<Socket> Socket::accept(bool* no_room) const {
-  Socket peer(accept4(descriptor_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  Socket peer(accept4(descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (peer.is_open()) return peer;
   if (no_room != nullptr) *no_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
   return std::nullopt;
@@ -143,7 +138,7 @@ std::optional<Socket> Socket::accept(bool* no_room) const {
 std::string Socket::peer() const {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
-  if (getpeername(descriptor_, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "?";
+  if (getpeername(descriptor(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return "?";
   return numeric(reinterpret_cast<sockaddr*>(&address), length);
 }
 
@@ -166,8 +161,8 @@ Socket Socket::connect(const std::string& host, int port, Deadline deadline) {
 Socket::Got Socket::read_exactly(std::size_t num_bytes, Deadline deadline, std::string* bytes) const {
   std::array<char, 512> buffer;
   while (bytes->size() < num_bytes) {
-    if (!wait_for(descriptor_, POLLIN, deadline)) return Got::kNothingInTime;
-    const ssize_t count = recv(descriptor_, buffer.data(), std::min(buffer.size(), num_bytes - bytes->size()), 0);
+    if (!wait_for(descriptor(), POLLIN, deadline)) return Got::kNothingInTime;
+    const ssize_t count = recv(descriptor(), buffer.data(), std::min(buffer.size(), num_bytes - bytes->size()), 0);
     if (count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN)) return Got::kClosed;
     if (count > 0) bytes->append(buffer.data(), static_cast<std::size_t>(count));
   }
@@ -175,7 +170,7 @@ Socket::Got Socket::read_exactly(std::size_t num_bytes, Deadline deadline, std::
 }
 
 bool Socket::write_all(std::string_view bytes) const {
-  const ssize_t count = send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  const ssize_t count = send(descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   return count == static_cast<ssize_t>(bytes.size());
 }
 

@@ -5,26 +5,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
+
+#include "core/file.h"
 
 namespace tessera {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// An open socket, non-blocking; the destructor closes it.
+// An open socket, non-blocking.
 class Socket {
  public:
   Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Socket();
+  explicit Socket(int descriptor) : fd_(descriptor) {}
 
-  bool is_open() const { return descriptor_ >= 0; }
-  int descriptor() const { return descriptor_; }
+  bool is_open() const { return static_cast<bool>(fd_); }
+  int descriptor() const { return fd_.get(); }
 
   // Listens on the interface that has this address; an empty one: on all. Throws Error(kRendezvous) if the port is in
   // use, naming the port and what to do.
@@ -43,7 +38,7 @@ class Socket {
   bool write_all(std::string_view bytes) const;
 
  private:
-  int descriptor_ = -1;
+  Fd fd_;
 };
 
 // Where a process that others reach by the name `host` should listen: the address of the interface that the name leads

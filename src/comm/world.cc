@@ -21,7 +21,7 @@ NodeLayout NodeLayout::of(const std::vector<Peer>& roster, int ranks_per_node) {
   NodeLayout layout;
   std::map<std::string, int> node_of_name;  // in order of the lowest rank
   std::map<int, int> num_on_node;
-  const bool told = std::all_of(roster.begin(), roster.end(), [](const Peer& g) { return g.node_rank >= 0; });
+  const bool told = std::ranges::all_of(roster, [](const Peer& g) { return g.node_rank >= 0; });
   for (const Peer& peer : roster) {
     int node = ranks_per_node > 0 ? peer.rank / ranks_per_node : peer.node_rank;
     if (ranks_per_node <= 0 && !told) {
@@ -43,12 +43,8 @@ Group& World::Impl::group(const std::vector<int>& ranks) {
   std::lock_guard lock(slot->mutex);
   if (slot->group) return *slot->group;
   // Making it may wait for its other members: the watchdog sees that too.
-  FlightEntry entry;
-  entry.group = name_of_group(ranks);
-  entry.ranks = ranks;
-  entry.operation = "make_group";
-  const std::string name = entry.group;
-  const std::uint64_t id = recorder->begin(std::move(entry));
+  const std::string name = name_of_group(ranks);
+  const std::uint64_t id = recorder->begin({.group = name, .ranks = ranks, .operation = "make_group"});
   try {
     slot->group = std::make_unique<Group>(name, ranks, make_backend(ranks, name), recorder);
     recorder->finish(id);
@@ -93,7 +89,7 @@ std::vector<int> World::Impl::nodes_of(const std::vector<int>& ranks) const {
 }
 
 int World::Impl::place_in(const std::vector<int>& ranks) const {
-  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
 World::World(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -156,7 +152,7 @@ Group& World::across() {
 
 Group& World::group(const std::vector<int>& ranks) {
   std::vector<int> sorted = ranks;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const bool distinct = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
   if (ranks.empty() || !distinct || sorted.front() < 0 || sorted.back() >= size()) {
     throw Error(fmt::format("a group needs distinct ranks from 0 to {}, got [{}]", size() - 1, fmt::join(ranks, ", ")));
@@ -201,14 +197,12 @@ Group::Group(std::string name, std::vector<int> ranks, c10::intrusive_ptr<c10d::
 FlightEntry Group::entry(const char* operation, std::string_view unit, const at::Tensor& tensor,
                          std::string detail) const {
   check_tensor(operation, tensor);
-  FlightEntry entry;
-  entry.group = name_;
-  entry.ranks = ranks_;
-  entry.operation = operation;
-  entry.unit = unit;
-  entry.bytes = static_cast<std::int64_t>(tensor.nbytes());
-  entry.detail = fmt::format("{}{}", c10::toString(tensor.scalar_type()), detail.empty() ? "" : ' ' + detail);
-  return entry;
+  return {.group = name_,
+          .ranks = ranks_,
+          .operation = operation,
+          .unit = std::string(unit),
+          .detail = fmt::format("{}{}", c10::toString(tensor.scalar_type()), detail.empty() ? "" : ' ' + detail),
+          .bytes = static_cast<std::int64_t>(tensor.nbytes())};
 }
 
 WorkHandle Group::recorded(FlightEntry entry, const std::function<WorkHandle()>& call) {
@@ -291,12 +285,8 @@ WorkHandle Group::recv(at::Tensor tensor, int source, std::string_view unit) {
 }
 
 WorkHandle Group::barrier(std::string_view unit) {
-  FlightEntry record;
-  record.group = name_;
-  record.ranks = ranks_;
-  record.operation = "barrier";
-  record.unit = unit;
-  return recorded(std::move(record), [&] { return backend_->barrier(); });
+  return recorded({.group = name_, .ranks = ranks_, .operation = "barrier", .unit = std::string(unit)},
+                  [&] { return backend_->barrier(); });
 }
 
 }  // namespace tessera

@@ -17,7 +17,7 @@ namespace tessera {
 namespace {
 
 std::string with_underscores(std::string name) {
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace(name, '-', '_');
   return name;
 }
 
@@ -197,7 +197,7 @@ void Schema::assign(const std::vector<Mention>& mentions, Source source) {
       throw UsageError(fmt::format("{} ({}): {}", as_written(mention), mention.origin, error.what()));
     }
     std::vector<Seen>& names = seen[mention.setting];
-    const auto same_name = std::find_if(names.begin(), names.end(), [&](const Seen& each) {
+    const auto same_name = std::ranges::find_if(names, [&](const Seen& each) {
       return with_underscores(each.mention->name) == with_underscores(mention.name) &&
              each.mention->origin == mention.origin;
     });

@@ -53,7 +53,7 @@ std::string left_of(const DescribedOption& common) {
 // One line, whatever the value holds; an empty value or one with odd ends is quoted, so that it can be seen.
 std::string on_one_line(const std::string& value) {
   const bool is_plain = !value.empty() && trim(value).size() == value.size() &&
-                        std::all_of(value.begin(), value.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+                        std::ranges::all_of(value, [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
   return is_plain ? value : json_text(Json(value));
 }
 
@@ -71,9 +71,7 @@ std::string code_cell(const std::string& text) {
 }
 
 std::string code_list(const std::vector<std::string>& items) {
-  std::vector<std::string> cells;
-  for (const std::string& item : items) cells.push_back(code_cell(item));
-  return join(cells, ", ");
+  return join(texts_of(items, code_cell), ", ");
 }
 
 }  // namespace
@@ -150,8 +148,8 @@ std::string Schema::usage() const {
 
 std::vector<std::string> Schema::verbs() const {
   const std::string first = positional_description_.substr(0, positional_description_.find_first_of(" :"));
-  const bool is_fixed = !first.empty() && std::all_of(first.begin(), first.end(),
-                                                      [](char c) { return c == '|' || (c >= 'a' && c <= 'z'); });
+  const bool is_fixed =
+      !first.empty() && std::ranges::all_of(first, [](char c) { return c == '|' || (c >= 'a' && c <= 'z'); });
   return is_fixed ? split(first, '|') : std::vector<std::string>();
 }
 
@@ -186,7 +184,7 @@ std::string Schema::help_text() const {
     result += format_entry(left_of(common), common.help, left_width);
   }
   const bool has_bools =
-      std::any_of(settings_.begin(), settings_.end(), [](const Setting& s) { return s.kind_ == Setting::Kind::kBool; });
+      std::ranges::any_of(settings_, [](const Setting& s) { return s.kind_ == Setting::Kind::kBool; });
   if (has_bools) result += "\n[BOOL]: --name alone means true, --no_name false.\n";
   return result;
 }

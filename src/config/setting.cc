@@ -90,9 +90,8 @@ Setting::Value Setting::parse(const std::string& text) const {
   if (number < traits_.at_least.value_or(number) || number > traits_.at_most.value_or(number)) refuse(allowed());
   const std::vector<std::string>& choices = traits_.choices;
   const std::string form = canonical(kind_, value);
-  if (choices.empty() || std::find(choices.begin(), choices.end(), form) != choices.end()) return value;
-  const std::optional<std::string> meant = traits_.is_secret ? std::nullopt : nearest(form, choices);
-  refuse(allowed() + (meant ? fmt::format("; did you mean {}?", *meant) : ""));
+  if (choices.empty() || std::ranges::find(choices, form) != choices.end()) return value;
+  refuse(allowed() + (traits_.is_secret ? "" : did_you_mean(form, choices, "; did you mean {}?")));
 }
 
 std::string Setting::canonical(Kind kind, const Value& value) {

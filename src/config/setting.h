@@ -78,7 +78,6 @@ class Setting {
   void set(const Value& value, Source source, const std::string& origin);
   Value parse_whole_number(const std::string& text) const;
   std::string bounds() const;  // "1 to 1000000", "at least 1" or nothing
-  void check_choice(const std::string& text) const;
   std::string format_bound(double bound) const;
   std::string help_left() const;   // "  -n, --iters N"
   std::string help_right() const;  // "measured iterations [1 to 1000000; default 20]"

@@ -43,9 +43,9 @@ constexpr std::size_t kBytesAtOnce = std::size_t{32} << 20;
 fs::path file_to_replace(const fs::path& path) {
   std::error_code ignored;
   const fs::path target = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : path;
-  if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) {
-    throw UsageError(fmt::format("cannot write {}: it is {}", path.string(),
-                                 fs::is_directory(target, ignored) ? "a folder" : "not a regular file"));
+  if (is_there(target) && !is_file(target)) {
+    throw UsageError(
+        fmt::format("cannot write {}: it is {}", path.string(), is_folder(target) ? "a folder" : "not a regular file"));
   }
   return target;
 }
@@ -124,6 +124,21 @@ void flush_folder(const fs::path& folder) {
     throw Error(fmt::format("cannot flush the folder {} to disk, though its files are written: {}", folder.string(),
                             reason(errno)));
   }
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
 }
 
 std::string read_file(const fs::path& path) {

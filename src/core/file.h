@@ -37,6 +37,11 @@ struct Pipe {
 // `patience_ms` at a time, -1: for ever.
 bool write_all(int fd, std::string_view bytes, int patience_ms = -1);
 
+// No where nobody can tell, too.
+bool is_there(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);  // a regular one
+
 // Throws UsageError naming the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
 // For files of /proc and /sys, which may go or refuse at any moment: what can be read, a little more than `most_bytes`

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <condition_variable>
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <sstream>
 #include <system_error>
 #ifdef __GLIBC__
@@ -24,6 +26,14 @@ std::string host_name() {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
   return name;
+}
+
+bool sleep_until(const std::stop_token& stop, std::chrono::steady_clock::time_point time) {
+  std::mutex mutex;
+  std::condition_variable_any woken;
+  std::unique_lock lock(mutex);
+  woken.wait_until(lock, stop, time, [] { return false; });
+  return !stop.stop_requested();
 }
 
 char process_state(pid_t pid) {
@@ -70,10 +80,9 @@ std::vector<std::filesystem::path> cgroup_folders(const std::filesystem::path& r
   if (!path) return {};
   const auto mount = controller.empty() ? root / "sys/fs/cgroup" : root / "sys/fs/cgroup" / controller;
   std::vector<std::filesystem::path> folders;
-  std::error_code ignored;
   for (std::filesystem::path folder = path->substr(1);; folder = folder.parent_path()) {
     const auto candidate = folder.empty() ? mount : mount / folder;
-    if (std::filesystem::is_directory(candidate, ignored)) folders.push_back(candidate);
+    if (is_folder(candidate)) folders.push_back(candidate);
     if (folder.empty()) return folders;
   }
 }
@@ -86,8 +95,7 @@ std::optional<std::string> parse_cgroup_path(std::string_view text, std::string_
     const auto controllers = split(line.substr(first + 1, second - first - 1), ',');
     const std::string folder = line.substr(second + 1);
     const bool is_version_2 = line.starts_with("0::");
-    if (controller.empty() ? is_version_2
-                           : std::find(controllers.begin(), controllers.end(), controller) != controllers.end()) {
+    if (controller.empty() ? is_version_2 : std::ranges::find(controllers, controller) != controllers.end()) {
       return folder.empty() ? "/" : folder;
     }
   }

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,14 @@ inline double thread_cpu_seconds() {
 inline double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
+
+// Milliseconds since 1970, the form that launchers and failure files use.
+inline std::int64_t now_ms() {
+  return static_cast<std::int64_t>(1000 * wall_seconds());
+}
+
+// Until `time`; false: `stop` was requested before.
+bool sleep_until(const std::stop_token& stop, std::chrono::steady_clock::time_point time);
 
 // The state of a process: the letter of its `stat` file. 'T' is stopped, 'Z' has ended and waits for its parent to ask
 // how; 0 if there is no such process.

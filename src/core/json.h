@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -48,7 +49,20 @@ void to_json(Json& json, const T& value) {
 }
 template <HasFields T>
 void from_json(const Json& json, T& value) {
-  T::visit_fields(value, [&](const char* name, auto& field) { json.at(name).get_to(field); });
+  T::visit_fields(value, [&](const char* name, auto&& field) { json.at(name).get_to(field); });
 }
 
 }  // namespace tessera
+
+// Nothing is null.
+template <typename T>
+struct nlohmann::adl_serializer<std::optional<T>> {
+  static void to_json(auto& json, const std::optional<T>& value) {
+    json = nullptr;
+    if (value) json = *value;
+  }
+  static void from_json(const auto& json, std::optional<T>& value) {
+    value.reset();
+    if (!json.is_null()) json.get_to(value.emplace());
+  }
+};

@@ -86,9 +86,7 @@ double JsonReader::as_real(double low, double high) const {
 }
 
 std::vector<std::string> JsonReader::as_texts() const {
-  std::vector<std::string> texts;
-  for (const JsonReader& item : items()) texts.push_back(item.as_text());
-  return texts;
+  return texts_of(items(), &JsonReader::as_text);
 }
 
 std::size_t JsonReader::size() const {
@@ -134,7 +132,7 @@ std::vector<std::pair<std::string, JsonReader>> JsonReader::members() const {
 
 void JsonReader::allow_only(const std::vector<std::string>& keys) const {
   for (const auto& [key, value] : members()) {
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    if (std::ranges::find(keys, key) != keys.end()) continue;
     const auto meant = nearest(key, keys);
     value.refuse_key(meant ? fmt::format("unknown key; did you mean \"{}\"?", *meant)
                            : fmt::format("unknown key; known keys: {}", join(keys, ", ")));

@@ -96,6 +96,11 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   return best;
 }
 
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, const char* form) {
+  const std::optional<std::string> meant = nearest(word, candidates);
+  return meant ? fmt::format(fmt::runtime(form), *meant) : "";
+}
+
 std::string printable(std::string_view text, std::size_t max_bytes) {
   std::string result;
   std::size_t i = 0;

@@ -1,6 +1,7 @@
 // Small text functions that more than one layer needs.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,12 @@ namespace tessera {
 std::string_view trim(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// A text of each: texts_of(jobs, &JobTraits::name).
+std::vector<std::string> texts_of(const auto& things, const auto& text_of) {
+  std::vector<std::string> texts;
+  for (const auto& each : things) texts.emplace_back(std::invoke(text_of, each));
+  return texts;
+}
 std::string lower_case(std::string_view text);
 
 // The whole text as a number, or nothing: "12" but not "12x", "" or " 12"; nor numbers that do not fit, nan or inf.
@@ -20,6 +27,10 @@ std::optional<double> parse_real(std::string_view text);
 // The candidate that a user most likely meant, or nothing: at most a third of the word's letters are wrong, or it is
 // the only one that begins with the word (of two letters or more).
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// What a message adds after a word that it refuses: the nearest candidate in `form`, or "" where there is none.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates,
+                         const char* form = ", did you mean '{}'?");
 
 // One line of at most `max_bytes` (and a mark where it was cut), whatever the text holds: control characters as \n or
 // \x1b. For text from outside that a terminal shows.

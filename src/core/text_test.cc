@@ -57,6 +57,12 @@ TEST(Text, NearestTakesTheOnlyOneThatBeginsSo) {
   EXPECT_FALSE(nearest("m", {"minbytes"}));
 }
 
+TEST(DidYouMean, NamesTheNearestOrNothing) {
+  EXPECT_EQ(did_you_mean("fp61", {"fp16", "bf16"}), ", did you mean 'fp16'?");
+  EXPECT_EQ(did_you_mean("fp61", {"fp16", "bf16"}, "; did you mean --{}?"), "; did you mean --fp16?");
+  EXPECT_EQ(did_you_mean("seed", {"fp16", "bf16"}), "");
+}
+
 TEST(Text, WhatIsPrintableSteersNoTerminal) {
   EXPECT_EQ(printable("plain \xc3\xa4"), "plain \xc3\xa4");
   EXPECT_EQ(printable("a\nb\tc\x1b[31m\x7f"), "a\\nb\\tc\\x1b[31m\\x7f");

@@ -134,10 +134,8 @@ std::vector<const ExperimentSpec*> Catalogue::select(const std::vector<std::stri
       const std::string folder = spec.name.substr(0, spec.name.rfind('/'));
       if (std::find(all.begin(), all.end(), folder) == all.end()) all.push_back(folder);
     }
-    const auto meant = nearest(word, all);
     throw UsageError(fmt::format("'{}' names no experiment{}; `tessera experiment list` shows all {}",
-                                 printable(word, 80), meant ? fmt::format(", did you mean '{}'?", *meant) : "",
-                                 all_.size()));
+                                 printable(word, 80), did_you_mean(word, all), all_.size()));
   }
   std::vector<const ExperimentSpec*> chosen;
   for (const ExperimentSpec& spec : all_) {

@@ -145,8 +145,7 @@ std::vector<QaPrompt> prompts_of(const TokenStore& tokens, const std::vector<Squ
   std::vector<QaPrompt> prompts;
   for (std::int64_t row = 0; row < tokens.size(); ++row) {
     const auto ids = tokens.ids(row), targets = tokens.targets(row);
-    const auto first =
-        std::find_if(targets.begin(), targets.end(), [](std::int32_t id) { return id != kIgnoredTarget; });
+    const auto first = std::ranges::find_if(targets, [](std::int32_t id) { return id != kIgnoredTarget; });
     // The position that has to predict the answer's first token is the prompt's last.
     const auto length = std::min<std::ptrdiff_t>(first - targets.begin() + 1, std::ssize(ids));
     const SquadRow& question = rows[static_cast<std::size_t>(row)];
@@ -163,8 +162,8 @@ std::vector<std::vector<std::size_t>> answer_batches(const std::vector<TokenIds>
                                                      const AnswerOptions& options, int rank, int num_ranks) {
   std::vector<std::size_t> by_length(prompts.size());
   std::iota(by_length.begin(), by_length.end(), 0);
-  std::stable_sort(by_length.begin(), by_length.end(),
-                   [&](std::size_t a, std::size_t b) { return prompts[a].size() > prompts[b].size(); });
+  std::ranges::stable_sort(by_length,
+                           [&](std::size_t a, std::size_t b) { return prompts[a].size() > prompts[b].size(); });
   std::vector<std::vector<std::size_t>> batches;
   std::int64_t longest = 0, num_tokens = 0;
   // Dealt out one by one, so that ranks have prompts of similar lengths.

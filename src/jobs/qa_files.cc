@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json_reader.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -67,7 +68,7 @@ std::vector<std::int64_t> eos_ids_of(const Json& config, const std::optional<Jso
                                       ? ids_at(*generation, "generation_config.json")
                                       : ids_at(config, origin);
   const auto own = tokenizer.eos_id();
-  if (own && std::find(ids.begin(), ids.end(), *own) == ids.end()) ids.push_back(*own);
+  if (own && std::ranges::find(ids, *own) == ids.end()) ids.push_back(*own);
   return ids;
 }
 
@@ -99,7 +100,7 @@ TextDataSettings prompt_settings(const TrainSettings& settings, const QaModel& m
 
 std::vector<SquadRow> rows_with_answers(const TextDataSettings& text, const std::string& bytes) {
   const SquadFile file = parse_squad(bytes, text.file.string());
-  if (std::none_of(file.rows.begin(), file.rows.end(), [](const SquadRow& row) { return !row.answers.empty(); })) {
+  if (std::ranges::none_of(file.rows, [](const SquadRow& row) { return !row.answers.empty(); })) {
     throw UsageError(
         fmt::format("{}: none of its {} rows has an answer to compare with; use a file with answers, or "
                     "--predict_with_generate false",
@@ -125,11 +126,6 @@ constexpr std::array<SquadNames, 3> kSquadFiles = {{{"train-v1.1.json", {"dev-v1
 fs::path datasets_cache(const Environment& environment) {
   if (const auto cache = environment.find("HF_DATASETS_CACHE")) return *cache;
   return hugging_face_home(environment) / "datasets";
-}
-
-bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
 }
 
 std::optional<FoundSquad> squad_in(const fs::path& folder) {

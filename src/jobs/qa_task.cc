@@ -26,7 +26,7 @@ PackedBatch on_device(PackedBatch batch, at::Device device) {
 
 std::int64_t num_counted_in(const TokenStore& rows, std::int64_t row) {
   const auto targets = rows.targets(row);
-  return std::ssize(targets) - std::count(targets.begin(), targets.end(), kIgnoredTarget);
+  return std::ssize(targets) - std::ranges::count(targets, kIgnoredTarget);
 }
 
 Sampler training_sampler(const TrainSettings& settings, std::int64_t num_rows, int rank, int num_ranks,

@@ -73,7 +73,7 @@ StepShape largest_pass(const TokenStore& tokens, const TrainSettings& settings, 
   for (std::int64_t row = 0; row < tokens.size(); ++row) {
     const auto targets = tokens.targets(row);
     lengths.push_back(tokens.length(row));
-    counted.push_back(std::ssize(targets) - std::count(targets.begin(), targets.end(), kIgnoredTarget));
+    counted.push_back(std::ssize(targets) - std::ranges::count(targets, kIgnoredTarget));
   }
   StepShape shape;
   shape.longest = tokens.counts().longest;
@@ -100,7 +100,7 @@ StepShape largest_pass(const TokenStore& tokens, const TrainSettings& settings, 
 
 int ranks_of_node(const World& world) {
   const std::vector<int>& nodes = world.node_of_rank();
-  return static_cast<int>(std::count(nodes.begin(), nodes.end(), world.node_rank()));
+  return static_cast<int>(std::ranges::count(nodes, world.node_rank()));
 }
 
 std::optional<std::int64_t> memory_of_rank(const World& world) {

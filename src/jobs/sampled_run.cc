@@ -8,10 +8,8 @@
 
 #include "comm/world_settings.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/host.h"
 #include "core/log.h"
-#include "core/text.h"
 #include "jobs/jobs.h"
 #include "settings/load.h"
 
@@ -45,14 +43,9 @@ std::unique_ptr<MemorySampler> start_sampler(const MemorySamplerOptions& options
 // mpirun, or its daemon on another node, is the parent of its ranks and has no mark.
 std::vector<pid_t> starters_of_rank() {
   const pid_t parent = getppid();
-  std::string name;
-  try {
-    name = std::string(trim(read_file(fmt::format("/proc/{}/comm", parent))));
-  } catch (const UsageError&) {  // another user's
-  }
   const std::vector<std::string> starters = {"mpirun", "mpirun.openmpi", "mpiexec", "orterun",
                                              "orted",  "prted",          "prterun"};
-  return std::find(starters.begin(), starters.end(), name) == starters.end() ? std::vector<pid_t>{}
+  return std::ranges::find(starters, process_name(parent)) == starters.end() ? std::vector<pid_t>{}
                                                                              : std::vector<pid_t>{parent};
 }
 

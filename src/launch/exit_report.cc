@@ -25,7 +25,7 @@ std::string status_text(const RankEnd& end) {
 }
 
 Verdict most_telling(const std::vector<Verdict>& verdicts) {
-  const auto find = [&](auto&& predicate) { return std::find_if(verdicts.begin(), verdicts.end(), predicate); };
+  const auto find = [&](auto&& predicate) { return std::ranges::find_if(verdicts, predicate); };
   std::vector<RankEnd> failures;
   for (const Verdict& verdict : verdicts) {
     if (verdict.failure) failures.push_back(*verdict.failure);
@@ -145,23 +145,8 @@ Verdict judge(const SupervisionResult& result) {
 
 Verdict merge(const std::vector<Verdict>& verdicts) {
   Verdict merged = most_telling(verdicts);
-  merged.interrupted = std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.interrupted; });
+  merged.interrupted = std::ranges::any_of(verdicts, [](const Verdict& v) { return v.interrupted; });
   return merged;
-}
-
-void to_json(Json& json, const Verdict& verdict) {
-  json = {{"status", verdict.status},           {"failure", verdict.failure ? Json(*verdict.failure) : Json()},
-          {"trouble", verdict.trouble},         {"signal", verdict.signal},
-          {"interrupted", verdict.interrupted}, {"restart", verdict.restart}};
-}
-
-void from_json(const Json& json, Verdict& verdict) {
-  json.at("status").get_to(verdict.status);
-  if (!json.at("failure").is_null()) verdict.failure = json.at("failure").get<RankEnd>();
-  json.at("trouble").get_to(verdict.trouble);
-  json.at("signal").get_to(verdict.signal);
-  json.at("interrupted").get_to(verdict.interrupted);
-  json.at("restart").get_to(verdict.restart);
 }
 
 }  // namespace tessera

@@ -84,6 +84,14 @@ struct Verdict {
   bool restart = false;            // decided by node 0, once for all
 
   bool is_well() const { return status == 0; }
+  static void visit_fields(auto& verdict, const auto& visit) {
+    visit("status", verdict.status);
+    visit("failure", verdict.failure);
+    visit("trouble", verdict.trouble);
+    visit("signal", verdict.signal);
+    visit("interrupted", verdict.interrupted);
+    visit("restart", verdict.restart);
+  }
 };
 
 Verdict judge(const SupervisionResult& result);
@@ -91,8 +99,5 @@ Verdict judge(const SupervisionResult& result);
 // Of all nodes' verdicts, the one that explains the others: a rank that failed by itself, else trouble, else a signal,
 // else whatever failed first.
 Verdict merge(const std::vector<Verdict>& verdicts);
-
-void to_json(Json& json, const Verdict& verdict);
-void from_json(const Json& json, Verdict& verdict);
 
 }  // namespace tessera

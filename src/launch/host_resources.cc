@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -51,9 +52,8 @@ int count_gpu_devices() {
 
 // Empty if it can be run.
 std::string why_not_runnable(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return "there is no such file";
-  if (fs::is_directory(path, ignored)) return "it is a folder";
+  if (!is_there(path)) return "there is no such file";
+  if (is_folder(path)) return "it is a folder";
   if (access(path.c_str(), X_OK) != 0) {
     return "it is not executable (chmod +x, or launch its interpreter: python " + path.filename().string() + ")";
   }
@@ -100,8 +100,7 @@ std::string find_program(const std::string& name, const Environment& environment
     if (why_not_runnable(candidate).empty()) return candidate.string();
   }
   std::string message = "cannot run '" + name + "': no such program in PATH";
-  std::error_code ignored;
-  if (fs::exists(name, ignored)) {
+  if (is_there(name)) {
     const std::string reason = why_not_runnable(name);
     message += "; there is a file with that name here" + (reason.empty() ? ": write ./" + name : ", but " + reason);
   }

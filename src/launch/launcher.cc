@@ -10,6 +10,7 @@
 #include "comm/meeting/meeting_place.h"
 #include "comm/socket.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/host.h"
 #include "launch/exit_report.h"
 #include "launch/host_resources.h"
@@ -43,7 +44,7 @@ Environment for_children(Environment environment) {
   if (!given) return environment;
   std::error_code error;
   const fs::path path = fs::absolute(*given, error);
-  if (!error && fs::is_directory(path, error)) {
+  if (!error && is_folder(path)) {
     environment.set("TMPDIR", path.string());
   } else {
     say("TMPDIR={}: there is no such folder; using /tmp", *given);
@@ -141,8 +142,8 @@ void Launcher::make_log_dir() {
   }
   for (int local_rank = 0; local_rank < plan_.num_local_ranks; ++local_rank) {
     const std::string log = log_path(order_, local_rank);
-    if (fs::is_directory(log, error)) throw UsageError(fmt::format("--log_dir: {} is a folder, not a log file", log));
-    if (fs::exists(log, error) && access(log.c_str(), W_OK) != 0) {
+    if (is_folder(log)) throw UsageError(fmt::format("--log_dir: {} is a folder, not a log file", log));
+    if (is_there(log) && access(log.c_str(), W_OK) != 0) {
       throw UsageError(fmt::format("--log_dir: cannot write {}: {}", log, std::strerror(errno)));
     }
   }
@@ -150,15 +151,15 @@ void Launcher::make_log_dir() {
 
 // In a thread, so that a signal can interrupt the wait: nothing has been started yet that would need an orderly end.
 void Launcher::meet_other_nodes() {
-  const NodeCircle::Place place{.node_rank = plan_.node_rank,
-                                .num_nodes = plan_.num_nodes,
-                                .host = plan_.head_host,
-                                .port = plan_.head_port,
-                                .key = keyed_hash(secret_, {"nodes", plan_.run_id}),
-                                .settings = {{"--nproc_per_node", std::to_string(plan_.num_local_ranks)},
-                                             {"--max_restarts", std::to_string(plan_.max_restarts)}},
-                                .meet_timeout = plan_.start_timeout,
-                                .node_timeout = plan_.node_timeout};
+  const JoinOptions place{.host = plan_.head_host,
+                          .port = plan_.head_port,
+                          .key = keyed_hash(secret_, {"nodes", plan_.run_id}),
+                          .self = {.rank = plan_.node_rank,
+                                   .world_size = plan_.num_nodes,
+                                   .settings = {{"--nproc_per_node", std::to_string(plan_.num_local_ranks)},
+                                                {"--max_restarts", std::to_string(plan_.max_restarts)}}},
+                          .timeout = plan_.start_timeout,
+                          .silence = plan_.node_timeout};
   auto meeting = std::async(std::launch::async, [&] { return std::make_unique<NodeCircle>(place); });
   while (meeting.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
     while (const auto signal = inbox_.next()) {
@@ -219,14 +220,11 @@ SupervisionResult Launcher::supervise_ranks(Agreement* agreement, const Key& sec
     log_starts_[log] = ignored ? 0 : static_cast<std::int64_t>(size);
   }
   write_order(order_);
-  StartRequest request;
-  request.starter = plan_.starter;
-  request.runner = runner_command(self_);
-  request.run_folder = folder_.path();
-  request.num_ranks = plan_.num_local_ranks;
-  request.more_ranks_than_cpus = plan_.num_local_ranks > static_cast<int>(host_.cpus.size());
-  request.environment = environment_;
-  request.signal_mask = inbox_.former_mask();
+  const StartRequest request{.starter = plan_.starter,
+                             .runner = runner_command(self_),
+                             .more_ranks_than_cpus = plan_.num_local_ranks > static_cast<int>(host_.cpus.size()),
+                             .environment = environment_,
+                             .signal_mask = inbox_.former_mask()};
   RankSupervisor::Options options{
       .start_timeout = plan_.start_timeout, .stop_timeout = plan_.stop_timeout, .secret = to_hex(secret)};
   if (agreement != nullptr) {

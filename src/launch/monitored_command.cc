@@ -8,11 +8,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "launch/host_resources.h"
 #include "launch/wire.h"
 
@@ -24,9 +24,7 @@ std::string find_command_program(const std::string& name) {
   try {
     return find_program(name, Environment::of_process());
   } catch (const UsageError& error) {
-    std::error_code ignored;
-    const bool is_there = name.find('/') != std::string::npos && std::filesystem::exists(name, ignored);
-    throw CommandError(error.what(), is_there ? 126 : 127);
+    throw CommandError(error.what(), name.find('/') != std::string::npos && is_there(name) ? 126 : 127);
   }
 }
 

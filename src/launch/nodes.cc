@@ -33,7 +33,8 @@ constexpr milliseconds kSettleTimeout{10'000};
 
 // What the launcher's thread and the exchange thread share.
 struct NodeCircle::Shared {
-  Place place;
+  int node_rank, num_nodes;
+  milliseconds node_timeout;
   std::unique_ptr<MeetingPlace> server;  // on node 0
   std::shared_ptr<MeetingClient> client;
   c10::intrusive_ptr<c10d::Store> store;
@@ -54,44 +55,37 @@ struct NodeCircle::Shared {
   bool is_silent(int node) const;  // with the lock held
 };
 
-NodeCircle::NodeCircle(const Place& place) : shared_(std::make_shared<Shared>()) {
-  shared_->place = place;
-  JoinOptions join;
-  join.host = place.host;
-  join.port = place.port;
-  join.key = place.key;
-  join.self.rank = join.self.node_rank = place.node_rank;
-  join.self.world_size = place.num_nodes;
+NodeCircle::NodeCircle(JoinOptions join) : shared_(std::make_shared<Shared>()) {
+  join.self.node_rank = join.self.rank;
   join.self.host = host_name();
   join.self.pid = getpid();
   join.self.version = version_text();
-  join.self.settings = place.settings;
-  join.timeout = place.meet_timeout;
   join.who = "node";
   join.holder = "the launcher of node 0";
-  join.silence = place.node_timeout;
-  if (place.node_rank == 0) {
-    MeetingOptions meeting;
-    meeting.interface = interface_of(place.host, /*one_host=*/false);
-    meeting.port = place.port;
-    meeting.num_peers = place.num_nodes;
-    meeting.key = place.key;
-    meeting.timeout = place.meet_timeout;
-    meeting.who = "node";
-    meeting.holder = join.holder;
-    meeting.silence = place.node_timeout;
-    shared_->server = std::make_unique<MeetingPlace>(std::move(meeting));
+  if (join.self.rank == 0) {
+    shared_->server =
+        std::make_unique<MeetingPlace>(MeetingOptions{.interface = interface_of(join.host, /*one_host=*/false),
+                                                      .port = join.port,
+                                                      .num_peers = join.self.world_size,
+                                                      .key = join.key,
+                                                      .timeout = join.timeout,
+                                                      .who = join.who,
+                                                      .holder = join.holder,
+                                                      .silence = join.silence});
     join.host = shared_->server->address();
   }
+  shared_->node_rank = join.self.rank;
+  shared_->num_nodes = join.self.world_size;
+  shared_->node_timeout = join.silence;
   shared_->client = std::make_shared<MeetingClient>(join);
-  shared_->store = c10::make_intrusive<MeetingStore>(shared_->client, place.meet_timeout);
+  shared_->store = c10::make_intrusive<MeetingStore>(shared_->client, join.timeout);
   std::thread([shared = shared_] { shared->exchange_loop(); }).detach();
 }
 
 NodeCircle::~NodeCircle() {
-  const int num_followers = shared_->place.node_rank == 0 ? shared_->place.num_nodes - 1 : 0;
+  const int num_followers = shared_->node_rank == 0 ? shared_->num_nodes - 1 : 0;
   const auto until = Clock::now() + kFarewell;
-  put(fmt::format("bye/{}", shared_->place.node_rank), "bye");
+  put(fmt::format("bye/{}", shared_->node_rank), "bye");
   for (int node = 1; node <= num_followers; ++node) {
     const auto is_expected = [&] {
       const std::lock_guard lock(shared_->mutex);
@@ -126,11 +120,11 @@ std::optional<std::string> NodeCircle::loss() const {
   const Shared& s = *shared_;
   const std::lock_guard lock(s.mutex);
   if (!s.error.empty()) return s.error;  // it names the head
-  const auto limit = s.place.node_timeout;
+  const auto limit = s.node_timeout;
   if (Clock::now() - s.last_exchange > limit) {
     return fmt::format("the launcher of node 0 ({}) has not answered for {}", host(0), format_duration(limit));
   }
-  for (int node = 1; node < s.place.num_nodes; ++node) {
+  for (int node = 1; node < s.num_nodes; ++node) {
     const auto bye = s.seen.find(fmt::format("bye/{}", node));
     const bool has_left = bye != s.seen.end() && bye->second;
     if (!has_left && s.is_silent(node)) {
@@ -143,7 +137,7 @@ std::optional<std::string> NodeCircle::loss() const {
 
 bool NodeCircle::Shared::is_silent(int node) const {
   const auto beat = beats.find(node);
-  return beat != beats.end() && Clock::now() - beat->second.second > place.node_timeout;
+  return beat != beats.end() && Clock::now() - beat->second.second > node_timeout;
 }
 
 void NodeCircle::Shared::exchange_loop() {
@@ -187,8 +181,8 @@ void NodeCircle::Shared::exchange() {
 
 void NodeCircle::Shared::exchange_beats() {
   const auto name = [](int node) { return fmt::format("beat/{}", node); };
-  store->add(name(place.node_rank), 1);
-  for (int node = 1; place.node_rank == 0 && node < place.num_nodes; ++node) {
+  store->add(name(node_rank), 1);
+  for (int node = 1; node_rank == 0 && node < num_nodes; ++node) {
     const std::int64_t count = store->add(name(node), 0);
     const std::lock_guard lock(mutex);
     const auto found = beats.find(node);

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/meeting/handshake.h"
+#include "comm/meeting/meeting_client.h"
 #include "launch/exit_report.h"
 #include "launch/wire.h"
 
@@ -21,18 +21,11 @@ namespace tessera {
 
 class NodeCircle {
  public:
-  struct Place {
-    int node_rank = 0, num_nodes = 1;
-    std::string host;  // of node 0
-    int port = 0;
-    Key key{};                                    // of the nodes' meeting
-    std::map<std::string, std::string> settings;  // must be the same on all nodes
-    std::chrono::milliseconds meet_timeout{}, node_timeout{};
-  };
-
+  // `join` says where node 0 is and what the meeting's key is, and of this node its rank, how many there are, and the
+  // settings that must be the same on all. A node that is silent for join.silence is lost.
   // Returns when all nodes have connected. Throws Error(kRendezvous) that says which node is missing, or which differs
   // and how.
-  explicit NodeCircle(const Place& place);
+  explicit NodeCircle(JoinOptions join);
   // Still sends what was put; node 0 then waits a moment until the others have read it.
   ~NodeCircle();
   NodeCircle(const NodeCircle&) = delete;

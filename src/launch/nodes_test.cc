@@ -13,14 +13,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-NodeCircle::Place place_of(int node, int port, int num_nodes = 2) {
-  return {.node_rank = node,
-          .num_nodes = num_nodes,
-          .host = "127.0.0.1",
+JoinOptions place_of(int node, int port, int num_nodes = 2) {
+  return {.host = "127.0.0.1",
           .port = port,
-          .settings = {{"--nproc_per_node", "2"}},
-          .meet_timeout = 2s,
-          .node_timeout = 1s};
+          .self = {.rank = node, .world_size = num_nodes, .settings = {{"--nproc_per_node", "2"}}},
+          .timeout = 2s,
+          .silence = 1s};
 }
 
 int free_port() {
@@ -62,7 +60,7 @@ TEST(NodeCircle, NamesTheNodeThatNeverCame) {
 }
 
 // "met", or why not.
-std::string outcome_of(const NodeCircle::Place& place) {
+std::string outcome_of(const JoinOptions& place) {
   try {
     NodeCircle circle(place);
     return "met";
@@ -74,8 +72,8 @@ std::string outcome_of(const NodeCircle::Place& place) {
 TEST(NodeCircle, NamesTheSettingInWhichNodesDiffer) {
   const int port = free_port();
   auto other = std::async(std::launch::async, [&]() -> std::string {
-    NodeCircle::Place place = place_of(1, port);
-    place.settings["--nproc_per_node"] = "4";
+    JoinOptions place = place_of(1, port);
+    place.self.settings["--nproc_per_node"] = "4";
     return outcome_of(place);
   });
   EXPECT_THROW(NodeCircle head(place_of(0, port)), Error);
@@ -85,7 +83,7 @@ TEST(NodeCircle, NamesTheSettingInWhichNodesDiffer) {
 TEST(NodeCircle, RefusesANodeThatDoesNotShareTheSecret) {
   const int port = free_port();
   auto other = std::async(std::launch::async, [&]() -> std::string {
-    NodeCircle::Place place = place_of(1, port);
+    JoinOptions place = place_of(1, port);
     place.key[0] = 1;
     return outcome_of(place);
   });

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <system_error>
 #include <vector>
 
 #include "core/file.h"
@@ -41,8 +40,7 @@ OomWatch::OomWatch(const fs::path& root) {
     if (folders.empty()) continue;
     // Inside a container the group's path may be the host's, not visible here: then the mounted root is this process's
     // group.
-    std::error_code ignored;
-    const std::size_t own = fs::exists(folders.front() / layout.counter, ignored) ? 0 : folders.size() - 1;
+    const std::size_t own = is_there(folders.front() / layout.counter) ? 0 : folders.size() - 1;
     counter_file_ = folders[own] / layout.counter;
     kills_before_ = count_kills();
     if (!kills_before_) continue;

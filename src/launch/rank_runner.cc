@@ -21,6 +21,7 @@
 #include "comm/meeting/handshake.h"
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/host.h"
 #include "core/text.h"
 #include "launch/exit_report.h"
@@ -49,8 +50,7 @@ RankOutput::Choice output_of(const RankOrder& order, int local_rank) {
 
 // ENOENT for a file that exists refers to what the file names: the interpreter of a script, the loader of a program.
 std::string why_not_started(const std::string& program, int error) {
-  std::error_code ignored;
-  if (error != ENOENT || !std::filesystem::exists(program, ignored)) return std::strerror(error);
+  if (error != ENOENT || !is_there(program)) return std::strerror(error);
   std::ifstream file(program);
   std::string line;
   std::getline(file, line);

@@ -44,7 +44,7 @@ RankSupervisor::RankSupervisor(const RankOrder& order, const StartRequest& reque
       runner_program_(std::filesystem::path(request.runner.front()).filename().string().substr(0, kNameLength)),
       has_begun_(static_cast<std::size_t>(order.num_local_ranks)),
       ends_(has_begun_.size()) {
-  started_ = start_runners(request);
+  started_ = start_runners(order, request);
   start_deadline_ = Clock::now() + options_.start_timeout;
 }
 

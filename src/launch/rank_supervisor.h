@@ -32,7 +32,7 @@ class RankSupervisor {
     std::function<void()> on_failure{};
   };
 
-  // The order has been written; the request names the same run folder. `inbox` holds the launcher's signals.
+  // The order has been written. `inbox` holds the launcher's signals.
   RankSupervisor(const RankOrder& order, const StartRequest& request, SignalInbox& inbox, Options options);
   ~RankSupervisor();
 

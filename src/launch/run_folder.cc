@@ -82,8 +82,8 @@ void remove_sessions(const fs::path& temporary) {
 bool is_shared_memory_of_ranks(const std::string& name) {
   if (name.starts_with("tessera-")) return true;
   const std::vector<std::string> owners = own_names();
-  return std::any_of(owners.begin(), owners.end(),
-                     [&](const std::string& owner) { return name.starts_with("vader_segment." + owner + "."); });
+  return std::ranges::any_of(
+      owners, [&](const std::string& owner) { return name.starts_with("vader_segment." + owner + "."); });
 }
 
 // The files below `folder` that a process of this user has mapped.

@@ -84,7 +84,7 @@ Endpoint parse_endpoint(const std::string& text) {
     port = text.substr(bracket + 1);
     if (!port.empty() && port[0] != ':') host.clear();
     if (!port.empty()) port.erase(0, 1);
-  } else if (std::count(text.begin(), text.end(), ':') == 1) {
+  } else if (std::ranges::count(text, ':') == 1) {
     host = text.substr(0, text.find(':'));
     port = text.substr(text.find(':') + 1);
     if (port.empty()) host.clear();
@@ -127,8 +127,8 @@ std::string new_run_id() {
 
 // Hyphens and underscores are the same, as in names of settings: comm_test is comm-test.
 std::optional<std::string> find_subcommand(std::string word, const std::vector<std::string>& subcommands) {
-  std::replace(word.begin(), word.end(), '_', '-');
-  const auto found = std::find(subcommands.begin(), subcommands.end(), word);
+  std::ranges::replace(word, '_', '-');
+  const auto found = std::ranges::find(subcommands, word);
   return found != subcommands.end() ? std::optional(*found) : std::nullopt;
 }
 
@@ -244,6 +244,7 @@ LaunchPlan make_plan(const LaunchSettings& settings, const HostFacts& host, cons
                      const std::string& self, const std::vector<std::string>& subcommands) {
   refuse_what_is_done_otherwise(settings);
   LaunchPlan plan;
+  static_cast<LaunchOptions&>(plan) = settings;
   plan.remarks = remarks_on(settings);
   plan.num_nodes = resolve_num_nodes(settings);
   plan.num_local_ranks = resolve_num_ranks(settings.nproc_per_node, host);
@@ -254,13 +255,7 @@ LaunchPlan make_plan(const LaunchSettings& settings, const HostFacts& host, cons
   plan.run_id = settings.rdzv_id;
   // Several nodes agree on the id only if it is given: a made-up one would differ on each.
   if (plan.run_id.empty() && plan.num_nodes == 1) plan.run_id = new_run_id();
-  plan.max_restarts = settings.max_restarts;
   plan.pin = settings.pin == "yes" || (settings.pin == "auto" && host.num_gpus == 0);
-  plan.tee = settings.tee;
-  plan.log_dir = settings.log_dir;
-  plan.start_timeout = settings.start_timeout;
-  plan.stop_timeout = settings.stop_timeout;
-  plan.node_timeout = settings.node_timeout;
   plan.command = resolve_command(settings, environment, self, subcommands);
   const bool gpus_are_used = uses_gpus(plan.command, self, host);
   plan.starter = resolve_starter(settings, gpus_are_used, plan.num_nodes);

@@ -20,7 +20,7 @@ namespace tessera {
 namespace {
 
 bool starts_with_any(const std::string& name, std::initializer_list<const char*> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](const char* prefix) { return name.starts_with(prefix); });
+  return std::ranges::any_of(prefixes, [&](const char* prefix) { return name.starts_with(prefix); });
 }
 
 bool is_mpi_job_variable(const std::string& name, bool inside_mpirun) {
@@ -77,19 +77,19 @@ std::string find_mpirun(const Environment& environment) {
                   advice_for_open_mpi(found)));
 }
 
-Started start_by_fork(const StartRequest& request) {
+Started start_by_fork(const RankOrder& order, const StartRequest& request) {
   const Environment environment = without_outer_job(request.environment, false);
   Started started;
-  for (int local_rank = 0; local_rank < request.num_ranks; ++local_rank) {
+  for (int local_rank = 0; local_rank < order.num_local_ranks; ++local_rank) {
     std::vector<std::string> words = request.runner;
-    words.insert(words.end(), {request.run_folder, std::to_string(local_rank)});
+    words.insert(words.end(), {order.folder, std::to_string(local_rank)});
     started.pids.push_back(spawn(std::move(words), environment, request.signal_mask, -1));
   }
   return started;
 }
 
-Started start_by_mpirun(const StartRequest& request) {
-  const auto arguments = mpirun_arguments(find_mpirun(request.environment), request, geteuid() == 0);
+Started start_by_mpirun(const RankOrder& order, const StartRequest& request) {
+  const auto arguments = mpirun_arguments(find_mpirun(request.environment), order, request, geteuid() == 0);
   Pipe text;
   fcntl(text.read_end.get(), F_SETFL, O_NONBLOCK);
   const Environment environment = without_outer_job(request.environment, true);
@@ -124,7 +124,8 @@ std::vector<std::string> runner_command(const std::string& self) {
   return {self, "__minder"};
 }
 
-std::vector<std::string> mpirun_arguments(const std::string& mpirun, const StartRequest& request, bool is_root) {
+std::vector<std::string> mpirun_arguments(const std::string& mpirun, const RankOrder& order,
+                                          const StartRequest& request, bool is_root) {
   std::vector<std::string> words = {mpirun, "--oversubscribe", "--bind-to", "none"};  // the runners do the pinning
   if (is_root) words.push_back("--allow-run-as-root");
   const auto parameter = [&](const char* name, const char* value) {
@@ -134,14 +135,14 @@ std::vector<std::string> mpirun_arguments(const std::string& mpirun, const Start
   parameter("orte_abort_on_non_zero_status", "0");  // the launcher ends the others
   // Waiting ranks yield their core to those that have work.
   if (request.more_ranks_than_cpus) parameter("mpi_yield_when_idle", "1");
-  words.insert(words.end(), {"-np", std::to_string(request.num_ranks)});
+  words.insert(words.end(), {"-np", std::to_string(order.num_local_ranks)});
   words.insert(words.end(), request.runner.begin(), request.runner.end());
-  words.push_back(request.run_folder);
+  words.push_back(order.folder);
   return words;
 }
 
-Started start_runners(const StartRequest& request) {
-  return request.starter == Starter::kFork ? start_by_fork(request) : start_by_mpirun(request);
+Started start_runners(const RankOrder& order, const StartRequest& request) {
+  return request.starter == Starter::kFork ? start_by_fork(order, request) : start_by_mpirun(order, request);
 }
 
 }  // namespace tessera

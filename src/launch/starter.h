@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/environment.h"
+#include "launch/run_folder.h"
 #include "launch/settings.h"
 #include "launch/wire.h"
 
@@ -23,17 +24,17 @@ Environment without_outer_job(const Environment& environment, bool slurm_too);
 // milliseconds and needs no libtorch; if it is missing, `self` does the same.
 std::vector<std::string> runner_command(const std::string& self);
 
+// In addition to the order of the runners.
 struct StartRequest {
   Starter starter = Starter::kFork;
   std::vector<std::string> runner;  // runner_command()
-  std::string run_folder;
-  int num_ranks = 1;
   bool more_ranks_than_cpus = false;
   Environment environment;  // of the launcher
   sigset_t signal_mask;     // for the children
 };
 
-std::vector<std::string> mpirun_arguments(const std::string& mpirun, const StartRequest& request, bool is_root);
+std::vector<std::string> mpirun_arguments(const std::string& mpirun, const RankOrder& order,
+                                          const StartRequest& request, bool is_root);
 
 // What has been started. A runner's own output goes to the launcher's; mpirun's output comes through `mpirun_text`.
 struct Started {
@@ -42,7 +43,7 @@ struct Started {
 };
 
 // Throws Error if there is no mpirun, or the system refuses another process.
-Started start_runners(const StartRequest& request);
+Started start_runners(const RankOrder& order, const StartRequest& request);
 // What mpirun's environment lacks but its ranks should have: the Slurm variables that start_runners hid from mpirun.
 std::map<std::string, std::string> variables_to_restore(const Environment& environment, Starter starter);
 

@@ -16,10 +16,11 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 TEST(Starter, TellsMpirunWhatIsNeededAndNoMore) {
   StartRequest request;
   request.runner = {"/opt/tessera", "__minder"};
-  request.run_folder = "/tmp/run";
-  request.num_ranks = 4;
+  RankOrder order;
+  order.folder = "/tmp/run";
+  order.num_local_ranks = 4;
   request.more_ranks_than_cpus = true;
-  const auto crowded = mpirun_arguments("/usr/bin/mpirun", request, true);
+  const auto crowded = mpirun_arguments("/usr/bin/mpirun", order, request, true);
   EXPECT_EQ(crowded.front(), "/usr/bin/mpirun");
   EXPECT_TRUE(has(crowded, "--oversubscribe"));
   EXPECT_TRUE(has(crowded, "--allow-run-as-root"));
@@ -27,7 +28,7 @@ TEST(Starter, TellsMpirunWhatIsNeededAndNoMore) {
   EXPECT_EQ(std::vector<std::string>(crowded.end() - 5, crowded.end()),
             (std::vector<std::string>{"-np", "4", "/opt/tessera", "__minder", "/tmp/run"}));
   request.more_ranks_than_cpus = false;
-  const auto roomy = mpirun_arguments("/usr/bin/mpirun", request, false);
+  const auto roomy = mpirun_arguments("/usr/bin/mpirun", order, request, false);
   EXPECT_FALSE(has(roomy, "--allow-run-as-root"));
   EXPECT_FALSE(has(roomy, "mpi_yield_when_idle"));
 }

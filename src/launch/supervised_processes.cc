@@ -24,12 +24,11 @@ std::vector<pid_t> RankSupervisor::runners_of_mpirun() const {
 // said hello has no line that could break.
 void RankSupervisor::notice_lost_runners() {
   const auto is_known = [&](pid_t pid) {
-    return std::any_of(members_.begin(), members_.end(),
-                       [&](const Member& member) { return member.runner_pid == pid; });
+    return std::ranges::any_of(members_, [&](const Member& member) { return member.runner_pid == pid; });
   };
   for (const pid_t runner : runners_of_mpirun()) runners_.insert(runner);
-  const bool is_lost = std::any_of(runners_.begin(), runners_.end(),
-                                   [&](pid_t runner) { return has_ended(runner) && !is_known(runner); });
+  const bool is_lost =
+      std::ranges::any_of(runners_, [&](pid_t runner) { return has_ended(runner) && !is_known(runner); });
   // Its hello may be on its way: it counts as lost at the second look.
   if (!std::exchange(lost_a_runner_, is_lost) || !is_lost || stopping_) return;
   note_trouble(fmt::format("rank {} on {} did not start: its minder process has ended", format_ranges(missing_ranks()),

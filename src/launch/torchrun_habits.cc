@@ -13,7 +13,7 @@ namespace {
 // "3", or "0:3,1:1" by rank.
 bool is_tee_value(const std::string& text) {
   const auto parts = split(text, ',');
-  return std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
+  return std::ranges::all_of(parts, [&](const std::string& part) {
     const auto colon = part.find(':');
     const auto level = parse_integer(colon == std::string::npos ? part : part.substr(colon + 1));
     const bool is_rank =
@@ -24,7 +24,7 @@ bool is_tee_value(const std::string& text) {
 
 bool is_any_teed(const std::string& text) {
   const auto parts = split(text, ',');
-  return std::any_of(parts.begin(), parts.end(), [](const std::string& part) { return !part.ends_with('0'); });
+  return std::ranges::any_of(parts, [](const std::string& part) { return !part.ends_with('0'); });
 }
 
 }  // namespace

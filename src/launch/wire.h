@@ -8,7 +8,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -17,8 +16,6 @@
 #include "core/json.h"
 
 namespace tessera {
-
-std::int64_t now_ms();  // since the epoch, the form used in packets
 
 class Line {
  public:

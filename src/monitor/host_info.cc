@@ -29,7 +29,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     names.push_back(entry->path().filename().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -75,7 +75,7 @@ void apply_memory_limits(const fs::path& root, const CgroupVersion& version, Mem
 // The job's folder, else the first: this process's own.
 std::vector<fs::path> folders_of_job(std::vector<fs::path> folders, const std::string& slurm_job) {
   const auto is_job = [&](const fs::path& folder) { return folder.filename() == "job_" + slurm_job; };
-  const auto found = std::find_if(folders.begin(), folders.end(), is_job);
+  const auto found = std::ranges::find_if(folders, is_job);
   if (found != folders.end()) folders.erase(folders.begin(), found);
   return folders;
 }
@@ -108,8 +108,7 @@ std::vector<NetworkInterface> read_interfaces(const fs::path& root) {
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   std::vector<NetworkInterface> interfaces;
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
-    auto known = std::find_if(interfaces.begin(), interfaces.end(),
-                              [&](const NetworkInterface& i) { return i.name == each->ifa_name; });
+    auto known = std::ranges::find_if(interfaces, [&](const NetworkInterface& i) { return i.name == each->ifa_name; });
     if (known == interfaces.end()) {
       NetworkInterface fresh;
       fresh.name = each->ifa_name;

@@ -100,8 +100,7 @@ std::vector<const JobProcesses::Process*> JobProcesses::members(const std::vecto
   for (const Process& process : all) {
     Known& known = still_known[process.key] = known_[process.key];
     by_parent.emplace(process.parent, &process);
-    const bool is_root =
-        std::find(options_.roots.begin(), options_.roots.end(), process.key.first) != options_.roots.end();
+    const bool is_root = std::ranges::find(options_.roots, process.key.first) != options_.roots.end();
     if (is_root || has_mark(known, process.key.first)) add(&process);
   }
   known_ = std::move(still_known);

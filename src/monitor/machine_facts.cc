@@ -228,7 +228,7 @@ const std::vector<std::string> kOfTorchNccl = split(
     ' ');
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 bool is_shown(const std::string& name) {

@@ -127,10 +127,6 @@ void write_verdict(Page& page, const std::vector<Problem>& problems) {
   }
 }
 
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 Json or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
@@ -141,23 +137,23 @@ Json or_null(int number) {
 Json host_json(const MachineFacts& facts) {
   const HostInfo& host = facts.host;
   const MemoryInfo& memory = host.memory;
-  return {{"name", or_null(host.host_name)},
-          {"operating_system", or_null(host.os_name)},
-          {"kernel", or_null(host.kernel)},
-          {"architecture", or_null(host.architecture)},
+  return {{"name", host.host_name},
+          {"operating_system", host.os_name},
+          {"kernel", host.kernel},
+          {"architecture", host.architecture},
           {"cpu",
-           {{"model", or_null(host.cpu.model)},
+           {{"model", host.cpu.model},
             {"processors", or_null(host.cpu.num_processors)},
             {"usable_processors", or_null(facts.num_usable_processors)},
             {"usable_cores", or_null(facts.num_usable_cores)},
-            {"quota_cores", or_null(host.cpu.quota)}}},
+            {"quota_cores", host.cpu.quota}}},
           {"memory",
-           {{"total_bytes", or_null(memory.total_bytes)},
-            {"available_bytes", or_null(memory.available_bytes)},
-            {"cgroup_limit_bytes", or_null(memory.cgroup_limit_bytes)},
-            {"cgroup_available_bytes", or_null(memory.cgroup_available_bytes)},
-            {"shm_total_bytes", or_null(memory.shm_total_bytes)},
-            {"shm_available_bytes", or_null(memory.shm_available_bytes)}}}};
+           {{"total_bytes", memory.total_bytes},
+            {"available_bytes", memory.available_bytes},
+            {"cgroup_limit_bytes", memory.cgroup_limit_bytes},
+            {"cgroup_available_bytes", memory.cgroup_available_bytes},
+            {"shm_total_bytes", memory.shm_total_bytes},
+            {"shm_available_bytes", memory.shm_available_bytes}}}};
 }
 
 }  // namespace
@@ -201,7 +197,7 @@ Json machine_json(const MachineFacts& facts, const std::vector<Problem>& problem
     json["interfaces"].push_back({{"name", each.name},
                                   {"up", each.is_up},
                                   {"loopback", each.is_loopback},
-                                  {"speed_mbit", or_null(each.speed_mbit)},
+                                  {"speed_mbit", each.speed_mbit},
                                   {"addresses", each.addresses}});
   }
   json["infiniband"] = facts.host.infiniband_devices;

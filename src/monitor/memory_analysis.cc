@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "monitor/memory_logs.h"
 
@@ -139,7 +140,7 @@ MemoryStatistics memory_statistics(const std::vector<double>& values) {
     sum += value;
     most = std::max(most, ++counts[std::nearbyint(value)]);
   }
-  statistics.peak = *std::max_element(values.begin(), values.end());
+  statistics.peak = *std::ranges::max_element(values);
   statistics.average = sum / static_cast<double>(values.size());
   for (const auto& [value, count] : counts) {
     if (count == most) statistics.modes.push_back(value);
@@ -148,9 +149,7 @@ MemoryStatistics memory_statistics(const std::vector<double>& values) {
 }
 
 std::string modes_text(const MemoryStatistics& statistics) {
-  std::vector<std::string> texts;
-  for (const double mode : statistics.modes) texts.push_back(fmt::format("{:.0f}", mode));
-  return join(texts, ", ");
+  return join(texts_of(statistics.modes, [](double mode) { return fmt::format("{:.0f}", mode); }), ", ");
 }
 
 MemoryAnalysis analyze_memory_logs(const MemoryLogs& logs) {
@@ -167,9 +166,8 @@ MemoryAnalysis analyze_memory_of_job(const fs::path& folder, const std::string& 
   if (kinds == MemoryKinds::kCpu) logs.gpu = {};
   MemoryAnalysis analysis = analyze_memory_logs(logs);
   const fs::path gpu_folder = gpu_memory_folder(folder, job);
-  std::error_code ignored;
   if (kinds != MemoryKinds::kCpu && logs.gpu.empty()) {
-    const bool has_folder = fs::is_directory(gpu_folder, ignored);
+    const bool has_folder = is_folder(gpu_folder);
     // Before those of CPU logs.
     analysis.troubles.insert(
         analysis.troubles.begin(),
@@ -203,15 +201,13 @@ std::string memory_text(const MemoryAnalysis& analysis) {
 Json memory_json(const MemoryAnalysis& analysis) {
   Json json = {{"gpu", Json::array()}};
   for (const GpuMemoryUse& gpu : analysis.gpus) {
-    Json entry = {{"file", gpu.file.string()}, {"index", gpu.index}, {"name", gpu.name}};
-    entry["total_MiB"] = gpu.total_MiB ? Json(*gpu.total_MiB) : Json();
+    Json entry = {{"file", gpu.file.string()}, {"index", gpu.index}, {"name", gpu.name}, {"total_MiB", gpu.total_MiB}};
     entry.update(statistics_json(gpu.used_MiB, "MiB"));
     json["gpu"].push_back(std::move(entry));
   }
   json["cpu"] = hosts_json(analysis.hosts, true);
   json["cgroup"] = hosts_json(analysis.cgroups, false);
-  json["trouble"] = Json::array();
-  for (const MemoryTrouble& trouble : analysis.troubles) json["trouble"].push_back(trouble.line);
+  json["trouble"] = texts_of(analysis.troubles, &MemoryTrouble::line);
   return json;
 }
 

@@ -41,7 +41,7 @@ std::vector<fs::path> files_like(const fs::path& folder, const std::string& begi
     std::error_code ignored;
     if (name.starts_with(begin) && name.ends_with(end) && !entry->is_directory(ignored)) files.push_back(entry->path());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
@@ -110,9 +110,7 @@ MemoryLog<Sample> parse_log(std::string_view text, const std::string& origin, bo
 using Columns = std::map<std::string, std::size_t>;  // place of each name, without its unit
 
 std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells;
-  for (const std::string& cell : split(line, ',')) cells.emplace_back(trim(cell));
-  return cells;
+  return texts_of(split(line, ','), trim);
 }
 
 // Nothing if the line is no header with the columns that matter.
@@ -206,8 +204,7 @@ std::string new_memory_job(const fs::path& folder, const Environment& environmen
   if (const auto slurm = environment.find("SLURM_JOB_ID")) return job_as_folder_name(*slurm);
   const std::string now = fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
   std::string job = now;
-  std::error_code ignored;
-  for (int number = 2; fs::exists(cpu_memory_folder(folder, job), ignored); ++number) {
+  for (int number = 2; is_there(cpu_memory_folder(folder, job)); ++number) {
     job = fmt::format("{}-{}", now, number);
   }
   return job;
@@ -215,7 +212,7 @@ std::string new_memory_job(const fs::path& folder, const Environment& environmen
 
 std::string job_as_folder_name(std::string job) {
   const auto is_unfit = [](unsigned char letter) { return letter == '/' || letter < ' ' || letter == 0x7f; };
-  std::replace_if(job.begin(), job.end(), is_unfit, '_');
+  std::ranges::replace_if(job, is_unfit, '_');
   return job.empty() || job == "." || job == ".." ? "_" : job;
 }
 

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "core/error.h"
@@ -94,14 +92,10 @@ void MemorySampler::stop() {
 void MemorySampler::run(const std::stop_token& stop, std::promise<void> has_sampled) {
   sample();
   has_sampled.set_value();
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
-  std::condition_variable_any end;
   Clock::time_point next = begin_;
   for (bool is_last = false; !is_last;) {
     next = std::max(next + options_.period, Clock::now());
-    end.wait_until(lock, stop, next, [] { return false; });
-    is_last = stop.stop_requested();
+    is_last = !sleep_until(stop, next);
     sample();
   }
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <memory>
 #include <utility>
 
@@ -143,17 +142,14 @@ UsageTimer::UsageTimer(UsageReader read, double period_seconds, std::size_t most
 }
 
 void UsageTimer::run(const std::stop_token& stop) {
-  std::condition_variable_any end;
   auto next = std::chrono::steady_clock::now();
-  std::unique_lock lock(mutex_);
   while (true) {
+    // The period changes on this thread only.
     next += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
         std::chrono::duration<double>(kept_.period_seconds));
-    end.wait_until(lock, stop, next, [] { return false; });
-    if (stop.stop_requested()) return;
-    lock.unlock();
+    if (!sleep_until(stop, next)) return;
     const Usage usage = read_();
-    lock.lock();
+    const std::lock_guard lock(mutex_);
     keep(usage);
   }
 }

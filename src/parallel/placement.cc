@@ -130,9 +130,8 @@ Placement Placement::on_device_alone() const {
 const Placement& placement_of(std::string_view name) {
   const auto found = std::find_if(rows().begin(), rows().end(), [&](const Placement& p) { return p.strategy == name; });
   if (found != rows().end()) return *found;
-  const auto meant = nearest(std::string(name), strategy_names());
   throw UsageError(fmt::format("strategy '{}' is not known{}; strategies: {}", name,
-                               meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(strategy_names(), ", ")));
+                               did_you_mean(name, strategy_names()), join(strategy_names(), ", ")));
 }
 
 Placement placement_of(const SpreadOptions& options) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 
 namespace tessera {
 namespace {
@@ -25,9 +26,9 @@ class RunSearch {
   void search(const fs::path& folder, int depth) {
     if (depth > kMaxDepth || !is_new(folder)) return;
     std::error_code ignored;
-    const bool is_run = fs::is_regular_file(folder / kRecordFile, ignored);
+    const bool is_run = is_file(folder / kRecordFile);
     if (is_run) found_.records.push_back(folder / kRecordFile);
-    if (fs::is_regular_file(folder / kExperimentName, ignored)) found_.experiment_folders.push_back(folder);
+    if (is_file(folder / kExperimentName)) found_.experiment_folders.push_back(folder);
     std::vector<fs::path> below, logs;
     for (fs::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
       std::error_code unknown;
@@ -36,9 +37,9 @@ class RunSearch {
         below.push_back(entry->path());
       }
     }
-    std::sort(logs.begin(), logs.end());
+    std::ranges::sort(logs);
     found_.bandwidth_logs.insert(found_.bandwidth_logs.end(), logs.begin(), logs.end());
-    std::sort(below.begin(), below.end());
+    std::ranges::sort(below);
     for (const fs::path& each : below) search(each, depth + 1);
   }
 
@@ -82,10 +83,9 @@ class RunSearch {
 RunPlaces find_run_places(const std::vector<std::string>& places) {
   RunSearch search;
   for (const std::string& place : places) {
-    std::error_code ignored;
-    if (fs::is_directory(place, ignored)) {
+    if (is_folder(place)) {
       search.search(place, 0);
-    } else if (fs::exists(place, ignored)) {
+    } else if (is_there(place)) {
       search.add_file(place);
     } else {
       throw UsageError(fmt::format("{}: no such file or folder; name a run's folder, or one above it", place));

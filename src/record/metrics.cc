@@ -39,7 +39,7 @@ std::vector<double> of_ranks(const RunRecord& run, const std::string& number) {
 Value largest_of_ranks(const RunRecord& run, const std::string& number) {
   const std::vector<double> values = of_ranks(run, number);
   if (values.empty()) return std::nullopt;
-  return *std::max_element(values.begin(), values.end());
+  return *std::ranges::max_element(values);
 }
 
 Value mean_of(const std::vector<double>& values) {
@@ -242,7 +242,7 @@ std::vector<Metric> part_metrics(const std::vector<const RunRecord*>& runs) {
       for (const PartTime& part : rank.parts) {
         if (!seen.insert(part.name).second) continue;
         std::string name = part.name + "_ms";
-        std::replace(name.begin(), name.end(), ' ', '_');
+        std::ranges::replace(name, ' ', '_');
         parts.push_back({name, part.name, "ms", 2, Better::kLower,
                          [part = part.name](const RunRecord& each) { return part_mean_ms(each, part); }});
       }
@@ -263,9 +263,7 @@ const Metric* find_metric(const std::string& name) {
 }
 
 std::vector<std::string> metric_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, metric] : metrics_by_name()) names.push_back(name);
-  return names;
+  return texts_of(metrics_by_name(), [](const auto& each) { return each.first; });
 }
 
 std::string reason_without(const Metric& metric, const RunRecord& run, const std::string& who) {
@@ -278,9 +276,7 @@ std::string reason_without(const Metric& metric, const RunRecord& run, const std
   }
   const RunMemory& memory = memory_of(run);
   if (is_gpu && !memory.gpus.empty()) return "the driver does not say how much GPU memory is used";
-  std::vector<std::string> problems;
-  for (const MemoryTrouble& trouble : memory.troubles) problems.push_back(trouble.line);
-  return join(problems, "; ");
+  return join(texts_of(memory.troubles, &MemoryTrouble::line), "; ");
 }
 
 Value samples_per_second(const RunRecord& run) {

@@ -215,8 +215,7 @@ class Reader {
 // The objects of a file with one per line.
 std::vector<Json> read_lines(const fs::path& file) {
   std::vector<Json> objects;
-  std::error_code unknown;
-  if (!fs::is_regular_file(file, unknown)) return objects;
+  if (!is_file(file)) return objects;
   for (const std::string& line : split(read_file(file), '\n')) {
     Json object = Json::parse(line, nullptr, false);
     if (object.is_object()) objects.push_back(std::move(object));

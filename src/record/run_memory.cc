@@ -11,7 +11,7 @@ std::vector<fs::path> sorted_logs(const RunRecord& run, const std::vector<std::s
   std::vector<fs::path> files;
   for (const std::string& name : names) files.push_back(run.file.parent_path() / name);  // an absolute name stays
   const std::string head = run.hosts.empty() ? "" : "_" + run.hosts.front();
-  std::sort(files.begin(), files.end(), [&](const fs::path& a, const fs::path& b) {
+  std::ranges::sort(files, [&](const fs::path& a, const fs::path& b) {
     const bool a_is_head = !head.empty() && a.stem().string().ends_with(head);
     const bool b_is_head = !head.empty() && b.stem().string().ends_with(head);
     return a_is_head != b_is_head ? a_is_head : a < b;

@@ -98,7 +98,7 @@ bool fact_is_true(const RunRecord& run, const std::string& name) {
 
 std::string job_text(const RunRecord& run) {
   if (const std::string job = run.text("job"); !job.empty()) return job;
-  const auto train = std::find(run.command.begin(), run.command.end(), "train");
+  const auto train = std::ranges::find(run.command, "train");
   return train != run.command.end() && train + 1 != run.command.end() && !(train + 1)->starts_with('-') ? *(train + 1)
                                                                                                         : "";
 }

@@ -179,10 +179,8 @@ void ask(const Question& question, Runs runs, Answers& answers) {
 [[noreturn]] void refuse_question(const TableSpec& table, const std::string& name, const std::vector<Question>& all) {
   std::vector<std::string> names;
   for (const Question& question : all) names.push_back(question.name);
-  const std::optional<std::string> meant = nearest(name, names);
   throw UsageError(fmt::format("{}: table {}: unknown question '{}'{}; questions: {}", table.file, table.name,
-                               printable(name, 40), meant ? fmt::format(", did you mean '{}'?", *meant) : "",
-                               join(names, ", ")));
+                               printable(name, 40), did_you_mean(name, names), join(names, ", ")));
 }
 
 }  // namespace

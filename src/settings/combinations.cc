@@ -75,7 +75,7 @@ void check_optimizer(const Schema& schema, const DeclaredSettings& s, std::vecto
   const OptimizerKind& chosen = optimizer_of(optimizer.optim);
   for (const OptimizerKind* other : optimizers()) {
     for (const std::string& name : other->reads) {
-      const bool is_read = std::find(chosen.reads.begin(), chosen.reads.end(), name) != chosen.reads.end();
+      const bool is_read = std::ranges::find(chosen.reads, name) != chosen.reads.end();
       need(schema, is_read, {name.c_str()}, "with --optim " + other->words.front());
     }
   }
@@ -204,7 +204,7 @@ void check_combinations(const Schema& schema, const JobTraits& job, const Declar
 
 bool divides_by_zero(const OptimizerSettings& optimizer) {
   const std::vector<std::string>& reads = optimizer_of(optimizer.optim).reads;
-  const bool has_epsilon = std::find(reads.begin(), reads.end(), "adam_epsilon") != reads.end();
+  const bool has_epsilon = std::ranges::find(reads, "adam_epsilon") != reads.end();
   return has_epsilon && static_cast<float>(optimizer.numbers.epsilon) == 0;
 }
 

@@ -63,7 +63,7 @@ class EnvFileReader {
   }
 
   static bool is_name(const std::string& text) {
-    return !text.empty() && begins_shell_name(text[0]) && std::all_of(text.begin(), text.end(), is_in_shell_name);
+    return !text.empty() && begins_shell_name(text[0]) && std::ranges::all_of(text, is_in_shell_name);
   }
 
   [[noreturn]] void refuse(std::size_t line, const std::string& mistake) const {
@@ -105,8 +105,7 @@ void read_env_file(const std::string& path, const Environment& environment,
     } else if (const auto job = elsewhere.find(entry.name); job != elsewhere.end()) {
       of_jobs[job->second].insert(entry.name);
     } else if (!is_for_others(entry.name)) {
-      const auto meant = nearest(entry.name, names);
-      ignored.insert(entry.name + (meant ? fmt::format(" (did you mean {}?)", *meant) : ""));
+      ignored.insert(entry.name + did_you_mean(entry.name, names, " (did you mean {}?)"));
     }
   }
   Environment variables;

@@ -129,9 +129,8 @@ class Walk {
   }
 
   const KeyRule* find(const std::string& section, const std::string& key) const {
-    const auto found = std::find_if(rules_.begin(), rules_.end(), [&](const KeyRule& rule) {
-      return section == rule.section() && key == rule.key();
-    });
+    const auto found = std::ranges::find_if(
+        rules_, [&](const KeyRule& rule) { return section == rule.section() && key == rule.key(); });
     return found == rules_.end() ? nullptr : &*found;
   }
 

@@ -26,14 +26,13 @@ bool is_strategy(const std::string& word) {
 [[noreturn]] void refuse_word(const std::string& word) {
   std::vector<std::string> known = strategies();
   known.insert(known.end(), {"auto_wrap", "offload"});
-  const auto meant = nearest(word, known);
   throw UsageError(fmt::format("--fsdp: unknown word '{}'{}; known words: {}", printable(word, 40),
-                               meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(known, ", ")));
+                               did_you_mean(word, known), join(known, ", ")));
 }
 
 std::vector<std::string> words_of(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == ',' || c == '\t' || c == '\n'; }, ' ');
+  std::ranges::replace_if(
+      text, [](char c) { return c == ',' || c == '\t' || c == '\n'; }, ' ');
   std::vector<std::string> words;
   for (const std::string& word : split(text, ' ')) {
     if (!word.empty()) words.push_back(lower_case(word));

@@ -16,12 +16,6 @@ namespace {
 
 using Jobs = std::vector<const JobTraits*>;
 
-std::vector<std::string> names_of(const Jobs& jobs) {
-  std::vector<std::string> names;
-  for (const JobTraits* job : jobs) names.push_back(job->name);
-  return names;
-}
-
 std::string usage(const Jobs& jobs) {
   std::string text = "usage: tessera train JOB [settings]\n\njobs:\n";
   for (const JobTraits* job : jobs) text += fmt::format("  {:<20}  {}\n", job->name, job->summary);
@@ -31,15 +25,15 @@ std::string usage(const Jobs& jobs) {
 // Null: help was asked for.
 const JobTraits* find_job(const Jobs& jobs, const std::vector<std::string>& arguments) {
   if (!arguments.empty() && (arguments[0] == "-h" || arguments[0] == "--help")) return nullptr;
+  const std::vector<std::string> names = texts_of(jobs, &JobTraits::name);
   if (arguments.empty() || arguments[0].starts_with('-')) {
-    throw UsageError(fmt::format("tessera train: the job comes first: one of {}", join(names_of(jobs), ", ")));
+    throw UsageError(fmt::format("tessera train: the job comes first: one of {}", join(names, ", ")));
   }
   for (const JobTraits* job : jobs) {
     if (job->name == arguments[0]) return job;
   }
-  const auto meant = nearest(arguments[0], names_of(jobs));
   throw UsageError(fmt::format("tessera train: '{}' is not a job{}; jobs: {}", printable(arguments[0], 40),
-                               meant ? fmt::format(", did you mean {}?", *meant) : "", join(names_of(jobs), ", ")));
+                               did_you_mean(arguments[0], names, ", did you mean {}?"), join(names, ", ")));
 }
 
 // The names that an env file may have for some job, and the first job that has them.

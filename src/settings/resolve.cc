@@ -171,8 +171,8 @@ void resolve_schedule(const Schema& schema, DeclaredSettings& s) {
   if (!given.is_object()) throw UsageError(place + ": expected a JSON object, {\"num_cycles\": 0.5}");
   for (const auto& [key, value] : given.items()) {
     const auto& options = schedule_options();
-    const auto option = std::find_if(options.begin(), options.end(), [&, &name = key](const auto& each) {
-      return name == each.name && std::find(each.kinds.begin(), each.kinds.end(), schedule.kind) != each.kinds.end();
+    const auto option = std::ranges::find_if(options, [&, &name = key](const auto& each) {
+      return name == each.name && std::ranges::find(each.kinds, schedule.kind) != each.kinds.end();
     });
     if (option == options.end()) {
       throw UsageError(
@@ -195,10 +195,9 @@ void resolve_metric(const Schema& schema, const JobTraits& job, DeclaredSettings
   if (metric.empty()) return;
   if (metric.starts_with("eval_")) metric.erase(0, 5);
   const std::vector<std::string>& metrics = job.metrics;
-  if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) {
-    const auto meant = nearest(metric, metrics);
+  if (std::ranges::find(metrics, metric) == metrics.end()) {
     throw UsageError(fmt::format("{}: expected one of {}{}", shown(schema, "metric_for_best_model"),
-                                 join(metrics, ", "), meant ? fmt::format("; did you mean {}?", *meant) : ""));
+                                 join(metrics, ", "), did_you_mean(metric, metrics, "; did you mean {}?")));
   }
   evaluation.greater_is_better = schema.at("greater_is_better").is_set() ? s.greater_is_better : metric != "loss";
 }

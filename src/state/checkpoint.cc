@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "model/language_model.h"
@@ -18,11 +19,6 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool has(const fs::path& folder, const char* name) {
-  std::error_code ignored;
-  return fs::exists(folder / name, ignored);
-}
 
 // A checkpoint that lost its index is damaged, no model folder.
 bool has_shards(const fs::path& folder) {
@@ -124,7 +120,7 @@ RunState foreign_run_state(const fs::path& folder, const ForeignCheckpoint& chec
   const bool is_counted = num_updates != checkpoint.index.numbers.end();
   RunState state;
   RunProgress& progress = state.progress;
-  if (has(folder, kStateFile)) {
+  if (is_there(folder / kStateFile)) {
     state = read_run_state(folder / kStateFile);
     add_up_losses(progress);
   } else if (checkpoint.index.step > 0) {
@@ -144,15 +140,15 @@ RunState foreign_run_state(const fs::path& folder, const ForeignCheckpoint& chec
 Checkpoint Checkpoint::open(fs::path folder) {
   Checkpoint checkpoint;
   checkpoint.folder_ = std::move(folder);
-  const auto is_there = [&](const char* file) { return has(checkpoint.folder_, file); };
-  const bool has_state = is_there(kOptimizerFile) || is_there(kStateFile);
-  if (is_there(kIndexFile)) {
+  const auto has = [&](const char* file) { return is_there(checkpoint.folder_ / file); };
+  const bool has_state = has(kOptimizerFile) || has(kStateFile);
+  if (has(kIndexFile)) {
     checkpoint.kind_ = Kind::kSharded;
-  } else if (is_there(kWeightsFile) && is_there(kOptimizerFile) && is_there(kStateFile)) {
+  } else if (has(kWeightsFile) && has(kOptimizerFile) && has(kStateFile)) {
     checkpoint.kind_ = Kind::kWhole;
   } else if (checkpoint.program_ = foreign_program(checkpoint.folder_); !checkpoint.program_.empty()) {
     checkpoint.kind_ = Kind::kForeign;
-  } else if ((is_there(kWeightsFile) || is_there("model.safetensors.index.json")) && !has_state &&
+  } else if ((has(kWeightsFile) || has("model.safetensors.index.json")) && !has_state &&
              !has_shards(checkpoint.folder_)) {
     checkpoint.kind_ = Kind::kModel;
   }
@@ -175,11 +171,10 @@ void Checkpoint::check(int rank, int num_ranks, bool accepts_foreign) const {
 
 void Checkpoint::refuse() const {
   const std::string name = folder_.string();
-  std::error_code ignored;
   if (kind_ == Kind::kForeign) {
     throw UsageError(fmt::format("{} is a checkpoint of {}: name it to resume from it", name, program_));
   }
-  if (!fs::is_directory(folder_, ignored)) {
+  if (!is_folder(folder_)) {
     throw UsageError(fmt::format("{}: there is no such folder; expected a checkpoint", name));
   }
   if (const std::vector<std::int64_t> inside = find_checkpoints(folder_); !inside.empty()) {

@@ -83,9 +83,8 @@ void remove_checkpoint(const fs::path& checkpoint) {
 // Waits a little: on a network file system a name may appear later on other hosts.
 void check_is_shared(const fs::path& file) {
   constexpr int kNumTries = 50;
-  std::error_code ignored;
   for (int i = 0; i < kNumTries; ++i) {
-    if (fs::exists(file, ignored)) return;
+    if (is_there(file)) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   throw Error(fmt::format("{} is not there on {}: it was removed, or --output_dir is no folder that all nodes share",
@@ -112,24 +111,24 @@ std::optional<std::int64_t> checkpoint_step(const std::string& folder_name) {
 std::vector<std::int64_t> find_checkpoints(const std::filesystem::path& output_dir) {
   std::vector<std::int64_t> steps;
   std::error_code error;
-  if (!std::filesystem::exists(output_dir, error)) return steps;
+  if (!is_there(output_dir)) return steps;
   std::filesystem::directory_iterator folders(output_dir, error);
   if (error) throw Error("cannot look for checkpoints in " + output_dir.string() + ": " + error.message());
   for (const auto& entry : folders) {
     const std::optional<std::int64_t> step = checkpoint_step(entry.path().filename().string());
     if (step && entry.is_directory(error)) steps.push_back(*step);
   }
-  std::sort(steps.begin(), steps.end());
+  std::ranges::sort(steps);
   return steps;
 }
 
 std::vector<std::int64_t> checkpoints_to_delete(std::vector<std::int64_t> steps, std::optional<std::int64_t> best_step,
                                                 std::int64_t save_total_limit) {
   if (save_total_limit <= 0) return {};
-  std::sort(steps.begin(), steps.end());
+  std::ranges::sort(steps);
   std::size_t limit = static_cast<std::size_t>(save_total_limit);
   if (steps.size() <= limit) return {};
-  const auto best = best_step ? std::find(steps.begin(), steps.end(), *best_step) : steps.end();
+  const auto best = best_step ? std::ranges::find(steps, *best_step) : steps.end();
   if (best != steps.end() && *best != steps.back()) {
     // The best moves to the place before the newest, as if it were the second newest.
     std::rotate(best, best + 1, steps.end() - 1);

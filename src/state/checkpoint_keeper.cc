@@ -59,12 +59,12 @@ void CheckpointKeeper::adopt(const fs::path& checkpoint, const RunProgress& prog
   std::vector<double> found(steps.size() + 1, 0.0);  // whether each one exists; last, where the best is
   if (world_.rank() == 0) {
     std::error_code ignored;
-    const bool is_told = !told.empty() && fs::exists(told, ignored);
-    const bool is_beside = !told.empty() && !is_told && fs::exists(beside, ignored);
+    const bool is_told = !told.empty() && is_there(told);
+    const bool is_beside = !told.empty() && !is_told && is_there(beside);
     std::size_t place = is_told ? kTold : is_beside ? kBeside : kNowhere;
     const bool continues = is_in_folder(checkpoint, output_.output_dir);
     for (std::size_t i = 0; continues && i < steps.size(); ++i) {
-      found[i] = fs::exists(folder_of(steps[i]), ignored) ? 1 : 0;
+      found[i] = is_there(folder_of(steps[i])) ? 1 : 0;
       if (place != kNowhere && fs::equivalent(is_told ? told : beside, folder_of(steps[i]), ignored)) place = kOwn + i;
     }
     found.back() = static_cast<double>(place);

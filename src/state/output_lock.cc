@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <system_error>
@@ -28,24 +26,17 @@ constexpr const char* kLockFile = ".tessera-lock.json";
 constexpr int kPeriodsUntilDead = 3;
 constexpr std::chrono::milliseconds kPatience{3000};
 
-std::string text_in(const fs::path& file) {
-  try {
-    return std::string(trim(read_file(file)));
-  } catch (const Error&) {
-    return "";
-  }
-}
-
 // Where process numbers mean something: this start of this host's kernel, and containers have numbers of their own.
 std::string process_space() {
   std::error_code ignored;
-  return text_in("/proc/sys/kernel/random/boot_id") + " " + fs::read_symlink("/proc/self/ns/pid", ignored).string();
+  return fmt::format("{} {}", trim(read_if_possible("/proc/sys/kernel/random/boot_id")),
+                     fs::read_symlink("/proc/self/ns/pid", ignored).string());
 }
 
 // A process by more than its number, which is used again: when it started, in the kernel's ticks. Nothing: it is gone,
 // or a zombie.
 std::string start_of(std::int64_t process) {
-  const std::string stat = text_in(fmt::format("/proc/{}/stat", process));
+  const std::string stat = read_if_possible(fmt::format("/proc/{}/stat", process));
   const std::size_t name_end = stat.rfind(')');  // the name may hold anything
   if (name_end == std::string::npos) return "";
   const std::vector<std::string> fields = split(stat.substr(std::min(name_end + 2, stat.size())), ' ');
@@ -63,8 +54,7 @@ struct Holder {
 
 // None: there is no lock, or it is half written.
 std::optional<Holder> read_holder(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return std::nullopt;
+  if (!is_there(file)) return std::nullopt;
   try {
     const Json json = read_json_file(file);
     return Holder{json.at("id"),  json.at("host"),    json.at("process_space"), json.at("process_start"),
@@ -122,7 +112,7 @@ OutputLock::OutputLock(const fs::path& folder, const Environment& environment, s
                     before->job.empty() ? "" : fmt::format(", Slurm job {}", before->job), file_.string()));
   }
   std::error_code ignored;
-  if (fs::exists(file_, ignored)) log_info("the last run into {} did not end by itself", folder.string());
+  if (is_there(file_)) log_info("the last run into {} did not end by itself", folder.string());
   fs::remove(file_, ignored);
   // Of several runs that come this far at the same moment, one creates it.
   const int created = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -160,11 +150,7 @@ void OutputLock::write(std::int64_t beat) const {
 }
 
 void OutputLock::keep_beating(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any woken;
-  std::unique_lock lock(mutex);
-  for (std::int64_t beat = 1; !woken.wait_for(lock, stop, period_, [] { return false; }); ++beat) {
-    if (stop.stop_requested()) return;
+  for (std::int64_t beat = 1; sleep_until(stop, std::chrono::steady_clock::now() + period_); ++beat) {
     try {
       const std::optional<Holder> holder = read_holder(file_);
       if (holder && holder->id != id_) return;  // check() will say so

@@ -23,13 +23,7 @@ T read(const Json& object, const char* key, T otherwise, const std::string& orig
 
 template <typename T>
 std::optional<T> read_optional(const Json& object, const char* key, const std::string& origin) {
-  if (!object.is_object() || !object.contains(key) || object.at(key).is_null()) return std::nullopt;
-  return read<T>(object, key, T(), origin);
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+  return read<std::optional<T>>(object, key, std::nullopt, origin);
 }
 
 // Without a decimal point if it is whole, as transformers writes it.
@@ -109,10 +103,9 @@ Json to_json(const RunState& state) {
   const auto& [progress, shape] = state;
   Json history = Json::array();
   for (const LogRecord& record : progress.history) history.push_back(json_of(record));
-  const bool has_best = progress.best_value && std::isfinite(*progress.best_value);
-  // Keys are sorted by name, as in transformers.
-  return {{"best_global_step", or_null(progress.best_step)},
-          {"best_metric", has_best ? Json(*progress.best_value) : Json(nullptr)},
+  // Keys are sorted by name, as in transformers. A best value that is not finite becomes null when it is written.
+  return {{"best_global_step", progress.best_step},
+          {"best_metric", progress.best_value},
           {"best_model_checkpoint", progress.best_checkpoint.empty() ? Json(nullptr) : Json(progress.best_checkpoint)},
           {"epoch", progress.epoch},
           {"eval_steps", steps_json(shape.eval_steps)},

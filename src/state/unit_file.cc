@@ -163,7 +163,7 @@ std::vector<NamedBuffer> buffers_of(const torch::nn::Module& model) {
       buffers[place->second].description.other_names.push_back(item.key());
     }
   }
-  std::stable_sort(buffers.begin(), buffers.end(), [](const NamedBuffer& a, const NamedBuffer& b) {
+  std::ranges::stable_sort(buffers, [](const NamedBuffer& a, const NamedBuffer& b) {
     return a.tensor.element_size() > b.tensor.element_size();
   });
   return buffers;

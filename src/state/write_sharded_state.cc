@@ -86,8 +86,8 @@ StateShare share_to_save(const SpreadModel& spread, const ShardedOptimizer& opti
   const auto element_size = [&](const StatePiece& piece) {
     return c10::elementSize(share.regions[piece.region].type());
   };
-  std::stable_sort(share.pieces.begin(), share.pieces.end(),
-                   [&](const StatePiece& a, const StatePiece& b) { return element_size(a) > element_size(b); });
+  std::ranges::stable_sort(share.pieces,
+                           [&](const StatePiece& a, const StatePiece& b) { return element_size(a) > element_size(b); });
   return share;
 }
 

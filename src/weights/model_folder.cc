@@ -27,11 +27,6 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
                                            "chat_template.jinja",
                                            "preprocessor_config.json"};
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 // organisation/name, of the characters that the hub allows: anything else can only be a path.
 bool is_hub_name(const std::string& name) {
   const auto allowed = [](unsigned char c) {

@@ -231,9 +231,8 @@ at::Tensor tensor_of(const Weights& weights, std::string_view name) {
   if (const WeightEntry* entry = weights.find(name)) return tensor_of(weights, *entry);
   std::vector<std::string> names;
   for (const WeightEntry& entry : weights.entries()) names.push_back(entry.name);
-  const auto meant = nearest(name, names);
   throw UsageError(fmt::format("{} has no tensor '{}'{}", weights.files().front()->path().string(), name,
-                               meant ? fmt::format(", did you mean '{}'?", *meant) : ""));
+                               did_you_mean(name, names)));
 }
 
 }  // namespace tessera

@@ -105,23 +105,20 @@ const TestOperationTraits& traits_of(TestOperation operation) {
 }
 
 std::vector<std::string> test_operation_names() {
-  std::vector<std::string> names;
-  for (const TestOperationTraits& traits : kTraits) names.emplace_back(traits.name);
-  return names;
+  return texts_of(kTraits, &TestOperationTraits::name);
 }
 
 TestOperation test_operation_named(std::string_view name) {
   std::string word = lower_case(name);
-  std::replace(word.begin(), word.end(), '-', '_');
+  std::ranges::replace(word, '-', '_');
   if (word.ends_with("_perf")) word.resize(word.size() - 5);
   if (word == "alltoall") word = "all_to_all";
   if (word == "send_recv") word = "sendrecv";
   for (const TestOperationTraits& traits : kTraits) {
     if (word == traits.name) return traits.operation;
   }
-  const auto meant = nearest(word, test_operation_names());
   throw UsageError(fmt::format("no operation '{}': expected one of {}{}", name, join(test_operation_names(), ", "),
-                               meant ? fmt::format("; did you mean {}?", *meant) : ""));
+                               did_you_mean(word, test_operation_names(), "; did you mean {}?")));
 }
 
 std::vector<std::int64_t> sizes_to_scan(std::int64_t min_bytes, std::int64_t max_bytes, std::int64_t step_bytes,
@@ -234,7 +231,7 @@ int TestPattern::value(int rank, std::int64_t index) const {
 
 at::Tensor TestPattern::table(const std::vector<double>& values, at::ScalarType type) const {
   at::Tensor host = at::empty({kPeriod}, at::TensorOptions().dtype(at::kDouble));
-  std::copy(values.begin(), values.end(), host.mutable_data_ptr<double>());
+  std::ranges::copy(values, host.mutable_data_ptr<double>());
   return host.to(at::TensorOptions().dtype(type).device(device_));
 }
 

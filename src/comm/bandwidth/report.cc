@@ -30,17 +30,11 @@ std::string name_in(const Table& table, Value value) {
 }
 
 template <typename Table>
-std::vector<std::string> names_in(const Table& table) {
-  std::vector<std::string> names;
-  for (const auto& each : table) names.emplace_back(each.name);
-  return names;
-}
-
-template <typename Table>
 auto value_in(const Table& table, const char* what, const std::string& name) {
-  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& each) { return name == each.name; });
+  const auto found = std::ranges::find_if(table, [&](const auto& each) { return name == each.name; });
   if (found != table.end()) return found->value;
-  throw UsageError(fmt::format("no {} '{}': expected one of {}", what, name, join(names_in(table), ", ")));
+  throw UsageError(
+      fmt::format("no {} '{}': expected one of {}", what, name, join(texts_of(table, &Table::value_type::name), ", ")));
 }
 
 // Longer times get fewer decimals, so that the column keeps its width.
@@ -109,7 +103,7 @@ std::string report_footer(const BandwidthTotals& totals, bool checked) {
 }
 
 std::vector<std::string> type_names() {
-  return names_in(kTypes);
+  return texts_of(kTypes, &TypeName::name);
 }
 
 at::ScalarType type_named(const std::string& name) {
@@ -117,7 +111,7 @@ at::ScalarType type_named(const std::string& name) {
 }
 
 std::vector<std::string> reduction_names() {
-  return names_in(kReductions);
+  return texts_of(kReductions, &ReductionName::name);
 }
 
 ReduceOp::RedOpType reduction_named(const std::string& name) {

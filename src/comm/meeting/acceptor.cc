@@ -88,7 +88,7 @@ std::string PeerBook::enter(const Peer& peer, std::chrono::milliseconds patience
 }
 
 std::string PeerBook::absence(Clock::time_point now) const {
-  const auto left = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e.second.until < now; });
+  const auto left = std::ranges::find_if(entries_, [&](const auto& e) { return e.second.until < now; });
   if (now < deadline_ && left == entries_.end()) return {};
   std::vector<int> absent;
   for (int rank = 0; rank < options_.num_peers; ++rank) {

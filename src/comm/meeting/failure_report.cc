@@ -22,10 +22,14 @@ int failing(int status) {
   return status >= 1 && status <= 255 ? status : static_cast<int>(ExitStatus::kFailure);
 }
 
-template <typename Read>
-auto read_or_throw(const std::string& text, const char* what, Read read) {
+template <typename T>
+T read_or_throw(const std::string& text, const char* what, const Json& preset = Json::object()) {
   try {
-    return read(parse_json(text, what));
+    Json json = preset;
+    json.update(parse_json(text, what));
+    T read = json.get<T>();
+    read.status = failing(read.status);
+    return read;
   } catch (const std::exception& error) {
     throw ProtocolError(fmt::format("{} that cannot be read: {}", what, error.what()));
   }
@@ -34,30 +38,21 @@ auto read_or_throw(const std::string& text, const char* what, Read read) {
 }  // namespace
 
 std::string Alarm::to_text() const {
-  Json json = {{"rank", rank}, {"status", status}, {"message", message}};
-  if (stuck) json["stuck"] = stuck->to_json();
+  Json json = *this;
+  if (!stuck) json.erase("stuck");
   return json_text(json);
 }
 
 Alarm Alarm::from_text(const std::string& text) {
-  return read_or_throw(text, "an alarm", [](const Json& json) {
-    Alarm alarm{json.at("rank").get<int>(), failing(json.at("status").get<int>()),
-                json.at("message").get<std::string>(), std::nullopt};
-    if (json.contains("stuck")) alarm.stuck = FlightEntry::from_json(json.at("stuck"));
-    return alarm;
-  });
+  return read_or_throw<Alarm>(text, "an alarm", {{"stuck", nullptr}});
 }
 
 std::string Finding::to_text() const {
-  return json_text(
-      {{"message", message}, {"status", status}, {"speaker", speaker}, {"is_plain", is_plain}, {"is_loss", is_loss}});
+  return json_text(*this);
 }
 
 Finding Finding::from_text(const std::string& text) {
-  return read_or_throw(text, "a finding", [](const Json& json) {
-    return Finding{json.at("message").get<std::string>(), failing(json.at("status").get<int>()),
-                   json.at("speaker").get<int>(), json.at("is_plain").get<bool>(), json.at("is_loss").get<bool>()};
-  });
+  return read_or_throw<Finding>(text, "a finding");
 }
 
 void FailureReport::hear_alarm(const Alarm& alarm) {
@@ -173,7 +168,7 @@ std::string FailureReport::explain_stuck() const {
   if (absent.empty() || has_failed) {
     return fmt::format("{}: {}\n{}", name_ranks({alarm_->rank}, options_.hosts), alarm_->message, diagnosis);
   }
-  const bool answers = std::any_of(absent.begin(), absent.end(), [&](int rank) { return flights_.count(rank) != 0; });
+  const bool answers = std::ranges::any_of(absent, [&](int rank) { return flights_.count(rank) != 0; });
   return fmt::format("{} {}: {}\n{}", name_ranks(absent, options_.hosts),
                      answers ? "never entered a collective" : "did not answer", alarm_->message, diagnosis);
 }
@@ -183,7 +178,7 @@ std::string name_ranks(const std::vector<int>& ranks, const std::vector<std::str
   for (const int rank : ranks) {
     const auto index = static_cast<std::size_t>(rank);
     const std::string host = index < hosts.size() ? hosts[index] : "?";
-    if (std::find(places.begin(), places.end(), host) == places.end()) places.push_back(host);
+    if (std::ranges::find(places, host) == places.end()) places.push_back(host);
   }
   return fmt::format("{} {} on {}", ranks.size() == 1 ? "rank" : "ranks", format_ranges(ranks), join(places, ", "));
 }

@@ -24,6 +24,12 @@ struct Alarm {
   std::string message;                 // what the rank says
   std::optional<FlightEntry> stuck{};  // the operation to explain, if one is to blame
 
+  static void visit_fields(auto& alarm, const auto& visit) {
+    visit("rank", alarm.rank);
+    visit("status", alarm.status);
+    visit("message", alarm.message);
+    visit("stuck", alarm.stuck);
+  }
   std::string to_text() const;
   static Alarm from_text(const std::string& text);  // throws ProtocolError
 };
@@ -36,6 +42,13 @@ struct Finding {
   bool is_plain = false;  // the speaker's own failure, in its own words
   bool is_loss = false;   // ranks are gone; how they ended may be known elsewhere, and says more
 
+  static void visit_fields(auto& finding, const auto& visit) {
+    visit("message", finding.message);
+    visit("status", finding.status);
+    visit("speaker", finding.speaker);
+    visit("is_plain", finding.is_plain);
+    visit("is_loss", finding.is_loss);
+  }
   std::string to_text() const;
   static Finding from_text(const std::string& text);  // throws ProtocolError
 };

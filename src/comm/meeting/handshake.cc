@@ -71,7 +71,7 @@ std::optional<Key> read_secret(const fs::path& path) {
 // see a whole secret or none, on NFS too.
 void make_secret(const fs::path& path) {
   std::error_code error;
-  if (!fs::exists(path.parent_path(), error)) {
+  if (!is_there(path.parent_path())) {
     fs::create_directories(path.parent_path(), error);
     if (!error) fs::permissions(path.parent_path(), fs::perms::owner_all, error);
   }
@@ -149,7 +149,7 @@ std::string_view bytes_of(const Key& key) {
 std::optional<Key> key_from_bytes(std::string_view bytes) {
   Key key;
   if (bytes.size() != key.size()) return std::nullopt;
-  std::copy(bytes.begin(), bytes.end(), key.begin());
+  std::ranges::copy(bytes, key.begin());
   return key;
 }
 

@@ -9,6 +9,7 @@
 
 #include "comm/failure.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/quantity.h"
 
 namespace tessera {
@@ -36,11 +37,10 @@ MpiMark mark_of(const HostOperation& op, std::uint64_t sequence) {
 class TimeLimit {
  public:
   TimeLimit(std::chrono::milliseconds timeout, const char* what, ExitStatus status = ExitStatus::kRendezvous)
-      : thread_([this, timeout, what, status] {
-          std::unique_lock lock(mutex_);
+      : thread_([=](const std::stop_token& stop) {
           for (Clock::duration waited{}; waited < timeout;) {
             const auto start = Clock::now();
-            if (done_.wait_for(lock, kLook, [this] { return is_done_; })) return;
+            if (!sleep_until(stop, start + kLook)) return;
             waited += std::min<Clock::duration>(Clock::now() - start, 2 * kLook);
           }
           report_failure(fmt::format("{} has waited for {}: not all ranks have reached it; see the other ranks' output",
@@ -48,20 +48,9 @@ class TimeLimit {
                          static_cast<int>(status));
           _exit(static_cast<int>(status));
         }) {}
-  ~TimeLimit() {
-    {
-      std::lock_guard lock(mutex_);
-      is_done_ = true;
-    }
-    done_.notify_one();
-    thread_.join();
-  }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable done_;
-  bool is_done_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::jthread thread_;
 };
 
 // How to wait for messages: first by polling, yielding now and then (at every poll it would cost a 1 MB all-reduce 5

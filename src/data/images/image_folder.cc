@@ -29,11 +29,6 @@ bool has_ending(std::string_view name, const std::array<std::string_view, n>& en
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return lower.ends_with(ending); });
 }
 
-bool is_folder(const fs::path& path) {
-  std::error_code unreadable;
-  return fs::is_directory(path, unreadable);
-}
-
 void require_folder(const fs::path& path) {
   std::error_code error;
   const fs::file_type type = fs::status(path, error).type();

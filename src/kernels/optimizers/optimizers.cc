@@ -29,10 +29,8 @@ const OptimizerKind& optimizer_of(std::string_view word) {
       return *each;
     }
   }
-  const auto meant = nearest(word, optimizer_words());
   throw UsageError(fmt::format("optimizer '{}' is not known{}; optimizers: {}", printable(word, 40),
-                               meant ? fmt::format(", did you mean '{}'?", *meant) : "",
-                               join(optimizer_words(), ", ")));
+                               did_you_mean(word, optimizer_words()), join(optimizer_words(), ", ")));
 }
 
 std::vector<std::string> optimizer_words() {

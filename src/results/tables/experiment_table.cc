@@ -100,9 +100,7 @@ TableSpec find_table(const std::string& name, const std::vector<TableSpec>& tabl
     if (!is_in_table(experiment, tables) && std::find(names.begin(), names.end(), experiment.family) == names.end())
       names.push_back(experiment.family);
   }
-  const std::optional<std::string> meant = nearest(name, names);
-  throw UsageError(fmt::format("no table '{}'{}; tables: {}", name,
-                               meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+  throw UsageError(fmt::format("no table '{}'{}; tables: {}", name, did_you_mean(name, names), join(names, ", ")));
 }
 
 std::optional<TableSpec> general_table(const std::string& name, const std::vector<ExperimentSpec>& all) {

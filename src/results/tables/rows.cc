@@ -78,9 +78,8 @@ void check_named_rows(const TableSpec& table, const std::vector<ExperimentSpec>&
     const bool is_full_name =
         each.row.find('/') != std::string::npos && find_experiment(experiments, each.row) != nullptr;
     if (is_full_name || std::find(names.begin(), names.end(), each.row) != names.end()) continue;
-    const std::optional<std::string> meant = nearest(each.row, names);
-    throw UsageError(fmt::format("{} has no row '{}'{}; rows: {}", table.name, each.row,
-                                 meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+    throw UsageError(fmt::format("{} has no row '{}'{}; rows: {}", table.name, each.row, did_you_mean(each.row, names),
+                                 join(names, ", ")));
   }
 }
 
