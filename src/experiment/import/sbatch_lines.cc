@@ -47,6 +47,7 @@ class AllocationReader {
 
   void read(const SbatchOption& option) {
     option_ = &option;
+    remarks_.place = fmt::format("{}:{}", origin_, option.line);
     const std::string& name = option.name;
     Allocation& a = allocation_;
     if (name == "nodes") return take(a.nodes, slurm_count, "a number of nodes");
@@ -71,11 +72,9 @@ class AllocationReader {
     return option_->value.empty() ? "--" + option_->name
                                   : fmt::format("--{}={}", option_->name, printable(option_->value, 60));
   }
-  void remark(Remark::Kind kind, const std::string& why) {
-    remarks_.push_back({kind, fmt::format("{}:{}", origin_, option_->line), shown(), why});
-  }
+  void remark(Remark::Kind kind, const std::string& why) { remarks_.add(kind, shown(), why); }
   [[noreturn]] void refuse(const std::string& expected) const {
-    throw UsageError(fmt::format("{}:{}: {}: expected {}", origin_, option_->line, shown(), expected));
+    throw UsageError(fmt::format("{}: {}: expected {}", remarks_.place, shown(), expected));
   }
 
   template <typename Number>
@@ -216,8 +215,7 @@ std::vector<SbatchOption> take_slurm_options(const std::vector<std::string>& wor
   return options;
 }
 
-std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin,
-                                            std::vector<std::size_t>& ignored) {
+std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin, Remarks& remarks) {
   std::vector<SbatchOption> options;
   bool has_commands = false;
   std::size_t number = 0;
@@ -228,12 +226,13 @@ std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::st
       has_commands = has_commands || (!line.empty() && line[0] != '#');
       continue;
     }
+    const std::string place = fmt::format("{}:{}", origin, number);
     if (has_commands) {
-      ignored.push_back(number);
+      remarks.all.push_back(
+          {Remark::Kind::kLeftOut, place, "#SBATCH", "it stands behind the first command, where sbatch ignores it"});
       continue;
     }
     std::vector<std::string> words;
-    const std::string place = fmt::format("{}:{}", origin, number);
     for (const ShellCommand& command : split_shell(without_shell_meaning(line.substr(kMark.size())), place)) {
       for (const ShellWord& word : command.words) words.push_back(word.plain().value_or(""));
     }

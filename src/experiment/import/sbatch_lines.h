@@ -17,10 +17,9 @@ struct SbatchOption {
   std::size_t line = 0;
 };
 
-// Both forms (-N 2, -N2, --nodes=2, --nodes 2), up to the first command, where sbatch stops too; `ignored` holds the
-// lines of those that come later. Throws UsageError for a line that holds no options.
-std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin,
-                                            std::vector<std::size_t>& ignored);
+// Both forms (-N 2, -N2, --nodes=2, --nodes 2), up to the first command, where sbatch stops too; a remark on each that
+// comes later. Throws UsageError for a line that holds no options.
+std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin, Remarks& remarks);
 bool has_sbatch_lines(std::string_view text);
 
 // Options in the words of srun and sbatch, from words[at] on, up to the first word that is none; `at` moves there.

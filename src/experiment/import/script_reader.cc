@@ -36,7 +36,9 @@ class ScriptReader {
 
   ScriptFacts read() {
     const std::string text = text_of_script(facts_.path);
-    read_resources(text);
+    read_allocation(read_sbatch_lines(text, facts_.name, facts_.remarks), facts_.name, facts_.allocation,
+                    facts_.remarks);
+    set_slurm_variables();
     walk(text, facts_.name, {});
     separate_helpers();
     return std::move(facts_);
@@ -45,18 +47,7 @@ class ScriptReader {
  private:
   void set_known(const std::string& name, const std::string& value) { variables_.set(name, {{value}}, ""); }
   void remark(Remark::Kind kind, const std::string& what, const std::string& why) {
-    facts_.remarks.push_back({kind, place_, what, why});
-  }
-
-  void read_resources(const std::string& text) {
-    std::vector<std::size_t> ignored;
-    const std::vector<SbatchOption> options = read_sbatch_lines(text, facts_.name, ignored);
-    read_allocation(options, facts_.name, facts_.allocation, facts_.remarks);
-    for (const std::size_t line : ignored) {
-      facts_.remarks.push_back({Remark::Kind::kLeftOut, fmt::format("{}:{}", facts_.name, line), "#SBATCH",
-                                "it stands behind the first command, where sbatch ignores it"});
-    }
-    set_slurm_variables();
+    facts_.remarks.add(kind, what, why);
   }
 
   // What Slurm tells a job about itself, as far as the options say.
@@ -225,18 +216,9 @@ class ScriptReader {
       facts_.launches.push_back(std::move(*launch));
       return;
     }
-    tell_fate(command);
-  }
-
-  void tell_fate(const BareCommand& command) {
     if (command.words.empty() || functions_.contains(command.head())) return;
-    const CommandFate fate = fate_of(command.words);
-    if (fate.kind == CommandFate::Kind::kSilent) return;
-    if (fate.kind == CommandFate::Kind::kGate) read_gate(command);
-    const bool is_said = std::any_of(facts_.remarks.begin(), facts_.remarks.end(), [&](const Remark& other) {
-      return other.what == fate.what && other.why == fate.why;
-    });
-    if (!is_said) remark(fate.remark, fate.what, fate.why);
+    if (is_bandwidth_test(command.words)) read_gate(command);
+    remark_on_command(command.words, facts_.remarks);
   }
 
   // all_reduce_perf -b 4G -e 4G -n 50 -w 20
@@ -338,7 +320,7 @@ class ScriptReader {
     if (trainings.empty()) std::swap(trainings, helpers);
     for (const LaunchLine& helper : helpers) {
       const bool analyses = helper.program.find("analy") != std::string::npos;
-      facts_.remarks.push_back(
+      facts_.remarks.all.push_back(
           {analyses ? Remark::Kind::kNotNeeded : Remark::Kind::kLeftOut, helper.place, helper.shown(),
            analyses ? "a run prints what `tessera analyze-memory` says about it" : "not the training, by its name"});
     }
@@ -348,7 +330,7 @@ class ScriptReader {
   ScriptFacts facts_;
   ShellVariables variables_;
   std::set<std::string> functions_;
-  std::string place_;
+  std::string& place_ = facts_.remarks.place;
   int depth_ = 0, source_depth_ = 0, num_sourced_ = 0;
   bool exports_all_ = false;
 };
