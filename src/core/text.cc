@@ -96,6 +96,15 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   return best;
 }
 
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const auto meant = nearest(word, candidates);
+  return meant ? fmt::format(", did you mean '{}'?", *meant) : "";
+}
+
+void add_once(std::vector<std::string>& list, const std::string& text) {
+  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+}
+
 std::string printable(std::string_view text, std::size_t max_bytes) {
   std::string result;
   std::size_t i = 0;

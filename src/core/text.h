@@ -20,6 +20,11 @@ std::optional<double> parse_real(std::string_view text);
 // The candidate that a user most likely meant, or nothing: at most a third of the word's letters are wrong, or it is
 // the only one that begins with the word (of two letters or more).
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+// ", did you mean 'gpu_peak'?"; empty: nothing is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+// At the end, unless it is there already.
+void add_once(std::vector<std::string>& list, const std::string& text);
 
 // One line of at most `max_bytes` (and a mark where it was cut), whatever the text holds: control characters as \n or
 // \x1b. For text from outside that a terminal shows.

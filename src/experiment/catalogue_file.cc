@@ -114,9 +114,7 @@ class ExperimentReader {
     const auto presets = level.find("presets");
     if (!presets) return;
     for (const auto& [name, changes] : presets->members()) {
-      if (std::find(made_.presets.begin(), made_.presets.end(), name) == made_.presets.end()) {
-        made_.presets.push_back(name);
-      }
+      add_once(made_.presets, name);
       changes.allow_only({"job", "settings", "environment", "resources", "gate"});
       ExperimentSpec unused = spec;  // checked even where another preset is asked for
       overlay(changes, fmt::format("{}, preset {}", place, name), name == preset_ ? spec : unused);

@@ -27,8 +27,6 @@ std::optional<QueuedJob> job_of(const Json& json);  // none: it is no such job
 
 bool is_over(const std::string& state);  // it will not run again
 
-// Throws Error with sbatch's own message. `dependency`: "afterany:12:13" or nothing.
-std::string submit_job(const std::filesystem::path& script, const std::string& dependency);
 void cancel_jobs(const std::vector<std::string>& ids);
 
 // Those of `ids` that squeue, scontrol (which remembers ended jobs for some minutes) or sacct (where there is

@@ -156,9 +156,8 @@ std::vector<Metric> metrics_to_compare(const std::vector<const RunRecord*>& runs
     }
     candidates.insert(candidates.end(), {key, name});
   }
-  const std::optional<std::string> meant = nearest(metric, candidates);
   throw UsageError(fmt::format("--metric {}: none of the runs has it{}; figures: {}", metric,
-                               meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+                               did_you_mean(metric, candidates), join(names, ", ")));
 }
 
 std::vector<std::string> unfinished_notes(const std::vector<const RunRecord*>& runs, double now) {

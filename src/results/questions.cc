@@ -179,10 +179,8 @@ void ask(const Question& question, Runs runs, Answers& answers) {
 [[noreturn]] void refuse_question(const TableSpec& table, const std::string& name, const std::vector<Question>& all) {
   std::vector<std::string> names;
   for (const Question& question : all) names.push_back(question.name);
-  const std::optional<std::string> meant = nearest(name, names);
   throw UsageError(fmt::format("{}: table {}: unknown question '{}'{}; questions: {}", table.file, table.name,
-                               printable(name, 40), meant ? fmt::format(", did you mean '{}'?", *meant) : "",
-                               join(names, ", ")));
+                               printable(name, 40), did_you_mean(name, names), join(names, ", ")));
 }
 
 }  // namespace
@@ -210,11 +208,10 @@ std::vector<Answer> answer_table_questions(const TableSpec& table, const std::ve
 std::string answers_text(const std::vector<Answer>& answers, bool markdown) {
   std::string text;
   for (const Answer& answer : answers) {
-    const std::string said = answer.why_not.empty() ? answer.answer : "cannot be answered: " + answer.why_not;
     const auto line = [&](const std::string& words) {
       return markdown ? markdown_escaped(words) : printable(words, 2000);
     };
-    text += fmt::format("{}{}\n  {}\n", markdown ? "- " : "", line(answer.question), line(said));
+    text += fmt::format("{}{}\n  {}\n", markdown ? "- " : "", line(answer.question), line(answer.said()));
     if (!answer.arithmetic.empty()) text += fmt::format("  {}\n", line(answer.arithmetic));
   }
   return text;

@@ -116,15 +116,15 @@ class Importer {
   Import run() {
     made_.script = script_.name;
     choose_names();
-    const JobGuess guess = guess_job(launch_, request_.jobs, request_.job);
-    made_.job_reason = guess.reason;
+    const auto [job, reason] = guess_job(launch_, request_.jobs, request_.job);
+    made_.job_reason = reason;
     read_accelerate();
     resources_ = imported_resources(script_);
     if (!resources_.has("job_name"))
       resources_.set("job_name", made_.name.substr(made_.name.rfind('/') + 1), "its name");
-    settings_ = imported_settings(*guess.job, script_);
+    settings_ = imported_settings(*job, script_);
     complete_strategy();
-    made_.text = experiment_text(guess.job->name);
+    made_.text = experiment_text(job->name);
     check();
     made_.command = plain_command(settings_, made_.resolved, made_.output.parent_path());
     made_.remarks = std::move(script_.remarks.all);

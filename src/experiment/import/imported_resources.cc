@@ -35,8 +35,9 @@ class ResourceReader {
     for (const SbatchOption& option : launch_.command.wrapper_options) {
       if (option.value.find_first_of("$`") == std::string::npos) known_ones.push_back(option);
     }
+    for (SbatchOption& option : known_ones) option.place = launch_.place;
     Remarks unused;  // they are not worth a line each
-    read_allocation(known_ones, launch_.place, allocation_, unused);
+    read_allocation(known_ones, allocation_, unused);
   }
 
   std::optional<int> asked_nodes() const {

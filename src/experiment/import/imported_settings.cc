@@ -97,14 +97,13 @@ class SettingsReader {
 
   ImportedSettings read() {
     const std::vector<std::string> words = arguments_for(schema_, job_.name, script_);
-    ScriptEnvironment environment = read_script_environment(schema_.environment_names(), script_);
-    made_.environment = std::move(environment.kept);
+    const Environment environment = read_script_environment(schema_.environment_names(), script_, made_.environment);
     Json weaker = Json::object();
     for (const auto& [name, given] : script_.accelerate.settings) weaker[name] = typed_json(given.text);
     try {
       schema_.read_command_line(words);
       schema_.read_json(weaker, "accelerate's configuration");
-      schema_.read_env_file(environment.settings, script_.name);
+      schema_.read_env_file(environment, script_.name);
     } catch (const Error& error) {
       throw error.in_context(launch_.place);
     }
@@ -171,14 +170,15 @@ class SettingsReader {
 
 }  // namespace
 
-JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs, const std::string& wanted) {
+std::pair<const JobTraits*, std::string> guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs,
+                                                   const std::string& wanted) {
+  std::map<std::string, const JobTraits*> by_name;
   std::vector<std::string> all;
-  for (const JobTraits* job : jobs) all.push_back(job->name);
-  const auto job_named = [&](const std::string& name) {
-    const auto found = std::find(all.begin(), all.end(), name);
-    return found == all.end() ? nullptr : jobs[static_cast<std::size_t>(found - all.begin())];
-  };
-  if (const JobTraits* job = job_named(wanted)) return {job, "--job"};
+  for (const JobTraits* job : jobs) {
+    by_name[job->name] = job;
+    all.push_back(job->name);
+  }
+  if (by_name.contains(wanted)) return {by_name[wanted], "--job"};
   if (!wanted.empty()) {
     throw UsageError(fmt::format("--job {}: there is no such job; jobs: {}", printable(wanted, 40), join(all, ", ")));
   }
@@ -201,8 +201,7 @@ JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>
                                  printable(launch.program, 60), join(each, " or ")));
   }
   const auto& [name, reason] = *reasons.begin();
-  if (const JobTraits* job = job_named(name)) return {job, reason};
-  throw Error("there is no job " + name);
+  return {by_name.at(name), reason};
 }
 
 ImportedSettings imported_settings(const JobTraits& job, ScriptFacts& script) {

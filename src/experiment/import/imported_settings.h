@@ -13,14 +13,11 @@
 
 namespace tessera {
 
-struct JobGuess {
-  const JobTraits* job = nullptr;
-  std::string reason;  // "MODEL_NAME is bigscience/bloom-560m"
-};
-
 // By the model's name, the sizes of a model from scratch, or image data. `wanted` (of --job) decides if it is not
-// empty. Throws UsageError if the script points to no job or to several.
-JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs, const std::string& wanted);
+// empty. With the reason: "MODEL_NAME is bigscience/bloom-560m". Throws UsageError if the script points to no job or to
+// several.
+std::pair<const JobTraits*, std::string> guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs,
+                                                   const std::string& wanted);
 
 struct ImportedSettings {
   Values settings;     // of the experiment
@@ -38,12 +35,8 @@ ImportedSettings imported_settings(const JobTraits& job, ScriptFacts& script);
 // Words for the schema's read_command_line(), "--name=value" each; a remark on every argument that is not among them.
 std::vector<std::string> arguments_for(const Schema& schema, const std::string& job, ScriptFacts& script);
 
-struct ScriptEnvironment {
-  Environment settings;  // those whose names are in `setting_names`
-  Values kept;           // for the experiment's environment
-};
-
-ScriptEnvironment read_script_environment(const std::vector<std::string>& setting_names, ScriptFacts& script);
+// The variables whose names are in `setting_names`; `kept` gets those for the experiment's environment.
+Environment read_script_environment(const std::vector<std::string>& setting_names, ScriptFacts& script, Values& kept);
 
 // What the script reserves and how many ranks it starts. The launch line decides about ranks, the #SBATCH lines about
 // the rest; where they differ, a remark says so.

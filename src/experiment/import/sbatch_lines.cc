@@ -42,12 +42,11 @@ bool takes_slurm_value(const std::string& name) {
 
 class AllocationReader {
  public:
-  AllocationReader(const std::string& origin, Allocation& allocation, Remarks& remarks)
-      : origin_(origin), allocation_(allocation), remarks_(remarks) {}
+  AllocationReader(Allocation& allocation, Remarks& remarks) : allocation_(allocation), remarks_(remarks) {}
 
   void read(const SbatchOption& option) {
     option_ = &option;
-    remarks_.place = fmt::format("{}:{}", origin_, option.line);
+    remarks_.place = option.place;
     const std::string& name = option.name;
     Allocation& a = allocation_;
     if (name == "nodes") return take(a.nodes, slurm_count, "a number of nodes");
@@ -141,7 +140,6 @@ class AllocationReader {
     remark(Remark::Kind::kSite, "not understood: add it to the site file's free #SBATCH lines if the job needs it");
   }
 
-  const std::string& origin_;
   Allocation& allocation_;
   Remarks& remarks_;
   const SbatchOption* option_ = nullptr;
@@ -238,7 +236,7 @@ std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::st
     }
     std::size_t at = 0;
     for (SbatchOption& option : take_slurm_options(words, at)) {
-      option.line = number;
+      option.place = place;
       options.push_back(std::move(option));
     }
     if (at < words.size()) {
@@ -260,9 +258,8 @@ std::optional<int> Allocation::num_gpus_per_node() const {
   return std::nullopt;
 }
 
-void read_allocation(const std::vector<SbatchOption>& options, const std::string& origin, Allocation& allocation,
-                     Remarks& remarks) {
-  AllocationReader reader(origin, allocation, remarks);
+void read_allocation(const std::vector<SbatchOption>& options, Allocation& allocation, Remarks& remarks) {
+  AllocationReader reader(allocation, remarks);
   for (const SbatchOption& option : options) reader.read(option);
 }
 

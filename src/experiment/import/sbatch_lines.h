@@ -12,9 +12,9 @@
 namespace tessera {
 
 struct SbatchOption {
-  std::string name;   // the long one, with hyphens: "cpus-per-task"
-  std::string value;  // empty: an option without one
-  std::size_t line = 0;
+  std::string name;        // the long one, with hyphens: "cpus-per-task"
+  std::string value;       // empty: an option without one
+  std::string place = {};  // "train.sbatch:3"
 };
 
 // Both forms (-N 2, -N2, --nodes=2, --nodes 2), up to the first command, where sbatch stops too; a remark on each that
@@ -37,8 +37,7 @@ struct Allocation {
 };
 
 // Adds the options to `allocation`, with a remark on each. Throws UsageError for a value that Slurm would refuse.
-void read_allocation(const std::vector<SbatchOption>& options, const std::string& origin, Allocation& allocation,
-                     Remarks& remarks);
+void read_allocation(const std::vector<SbatchOption>& options, Allocation& allocation, Remarks& remarks);
 
 // Values of such options in all forms that Slurm takes. Each gives nothing for a text of another form.
 //

@@ -10,7 +10,7 @@ namespace {
 Allocation allocation_of(const std::string& lines, std::vector<Remark>* told = nullptr) {
   Allocation allocation;
   Remarks remarks;
-  read_allocation(read_sbatch_lines(lines, "s", remarks), "s", allocation, remarks);
+  read_allocation(read_sbatch_lines(lines, "s", remarks), allocation, remarks);
   if (told != nullptr) *told = remarks.all;
   return allocation;
 }

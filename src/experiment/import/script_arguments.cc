@@ -148,10 +148,10 @@ bool is_for_python(const std::string& name) {
 
 class EnvironmentReader {
  public:
-  EnvironmentReader(const std::vector<std::string>& setting_names, ScriptFacts& script)
-      : setting_names_(setting_names), script_(script), remarks_(script.remarks) {}
+  EnvironmentReader(const std::vector<std::string>& setting_names, ScriptFacts& script, Values& kept)
+      : setting_names_(setting_names), script_(script), remarks_(script.remarks), kept_(kept) {}
 
-  ScriptEnvironment read() {
+  Environment read() {
     const LaunchLine& launch = script_.launch;
     for (const auto& [name, variable] : launch.variables.all()) {
       if (variable.values.empty() || variable.place.empty()) continue;  // of Slurm and the host
@@ -163,7 +163,7 @@ class EnvironmentReader {
     for (const SbatchOption& option : launch.command.wrapper_options) {
       if (option.name == "export") read_srun_export(option.value);
     }
-    return std::move(made_);
+    return std::move(settings_);
   }
 
  private:
@@ -183,9 +183,9 @@ class EnvironmentReader {
     }
     const bool is_kept = is_setting(name) || is_for_libraries(name);
     if (is_kept && !value.is_known()) return remarks_.add(Remark::Kind::kComputed, name, value.unknown);
-    if (is_setting(name)) return made_.settings.set(name, value.text);
+    if (is_setting(name)) return settings_.set(name, value.text);
     if (is_for_libraries(name)) {
-      made_.kept.set(name, value.text, remarks_.place);
+      kept_.set(name, value.text, remarks_.place);
       return remarks_.add(Remark::Kind::kTaken, name, fmt::format("environment: {}", printable(value.text, 60)));
     }
     if (is_for_python(name)) return remarks_.add(Remark::Kind::kNotNeeded, name, "only Python programs read it");
@@ -211,7 +211,8 @@ class EnvironmentReader {
   const std::vector<std::string>& setting_names_;
   const ScriptFacts& script_;
   Remarks& remarks_;
-  ScriptEnvironment made_;
+  Values& kept_;
+  Environment settings_;
 };
 
 }  // namespace
@@ -220,8 +221,8 @@ std::vector<std::string> arguments_for(const Schema& schema, const std::string& 
   return ArgumentReader(schema, job, script).read();
 }
 
-ScriptEnvironment read_script_environment(const std::vector<std::string>& setting_names, ScriptFacts& script) {
-  return EnvironmentReader(setting_names, script).read();
+Environment read_script_environment(const std::vector<std::string>& setting_names, ScriptFacts& script, Values& kept) {
+  return EnvironmentReader(setting_names, script, kept).read();
 }
 
 }  // namespace tessera

@@ -36,8 +36,7 @@ class ScriptReader {
 
   ScriptFacts read() {
     const std::string text = text_of_script(facts_.path);
-    read_allocation(read_sbatch_lines(text, facts_.name, facts_.remarks), facts_.name, facts_.allocation,
-                    facts_.remarks);
+    read_allocation(read_sbatch_lines(text, facts_.name, remarks_), facts_.allocation, remarks_);
     set_slurm_variables();
     walk(text, facts_.name, {});
     separate_helpers();
@@ -46,9 +45,6 @@ class ScriptReader {
 
  private:
   void set_known(const std::string& name, const std::string& value) { variables_.set(name, {{value}}, ""); }
-  void remark(Remark::Kind kind, const std::string& what, const std::string& why) {
-    facts_.remarks.add(kind, what, why);
-  }
 
   // What Slurm tells a job about itself, as far as the options say.
   void set_slurm_variables() {
@@ -158,8 +154,8 @@ class ScriptReader {
     if (appends) name.pop_back();
     const ShellVariables::Variable* old = variables_.find(name);
     if (depth_ > 0 && old != nullptr && !appends) {
-      return remark(Remark::Kind::kLeftOut, name,
-                    fmt::format("it is set again within an if or a loop; the value of {} is kept", old->place));
+      return remarks_.add(Remark::Kind::kLeftOut, name,
+                          fmt::format("it is set again within an if or a loop; the value of {} is kept", old->place));
     }
     ShellValues values = variables_.expand_assigned(word);
     if (appends && old != nullptr) {
@@ -196,7 +192,7 @@ class ScriptReader {
       command.wrapper_options = around.wrapper_options;
     }
     if (!command.container.empty())
-      remark(Remark::Kind::kNotNeeded, command.container, "Tessera is one program without dependencies to pack");
+      remarks_.add(Remark::Kind::kNotNeeded, command.container, "Tessera is one program without dependencies to pack");
     if (!command.script.empty()) return walk_inner(command.script, command);
     const std::string head = command.head();
     if (head == "source" || head == ".") return read_sourced(command);
@@ -218,7 +214,7 @@ class ScriptReader {
     }
     if (command.words.empty() || functions_.contains(command.head())) return;
     if (is_bandwidth_test(command.words)) read_gate(command);
-    remark_on_command(command.words, facts_.remarks);
+    remark_on_command(command.words, remarks_);
   }
 
   // all_reduce_perf -b 4G -e 4G -n 50 -w 20
@@ -250,20 +246,21 @@ class ScriptReader {
     const ShellValue& file = command.words[1];
     const fs::path base = fs::path(file.text).filename();
     if (is_activation(file.text)) {
-      return remark(Remark::Kind::kNotNeeded, "source " + printable(base.string(), 60),
-                    "Tessera needs no Python environment");
+      return remarks_.add(Remark::Kind::kNotNeeded, "source " + printable(base.string(), 60),
+                          "Tessera needs no Python environment");
     }
     // "$(dirname "$0")/env_vars.sh" lies beside the script.
     const fs::path found = find_file_of_script(file.is_known() ? file.text : base.string(), variables_, facts_);
     if (!found.empty()) return walk_file(found, {});
-    if (!file.is_known()) return remark(Remark::Kind::kComputed, "source " + printable(file.text, 60), file.unknown);
+    if (!file.is_known())
+      return remarks_.add(Remark::Kind::kComputed, "source " + printable(file.text, 60), file.unknown);
     throw UsageError(fmt::format("{}: source {}: there is no such file; put it beside {}, or remove the line", place_,
                                  printable(file.text, 100), facts_.name));
   }
 
   void walk_file(const fs::path& path, const BareCommand& around) {
     const std::string from = enter_inner();
-    remark(Remark::Kind::kTaken, path.filename().string(), "read");
+    remarks_.add(Remark::Kind::kTaken, path.filename().string(), "read");
     walk(text_of_script(path), path.filename().string(), around);
     leave_inner(from);
   }
@@ -296,7 +293,7 @@ class ScriptReader {
     const fs::path moved = (folder / target.text).lexically_normal();
     std::error_code none;
     if (target.is_known() && fs::is_directory(moved, none)) return set_known("PWD", moved.string());
-    remark(
+    remarks_.add(
         target.is_known() ? Remark::Kind::kLeftOut : Remark::Kind::kComputed, "cd " + printable(target.text, 60),
         target.is_known() ? "there is no such folder here; paths are taken from the script's folder" : target.unknown);
   }
@@ -320,7 +317,7 @@ class ScriptReader {
     if (trainings.empty()) std::swap(trainings, helpers);
     for (const LaunchLine& helper : helpers) {
       const bool analyses = helper.program.find("analy") != std::string::npos;
-      facts_.remarks.all.push_back(
+      remarks_.all.push_back(
           {analyses ? Remark::Kind::kNotNeeded : Remark::Kind::kLeftOut, helper.place, helper.shown(),
            analyses ? "a run prints what `tessera analyze-memory` says about it" : "not the training, by its name"});
     }
@@ -330,7 +327,8 @@ class ScriptReader {
   ScriptFacts facts_;
   ShellVariables variables_;
   std::set<std::string> functions_;
-  std::string& place_ = facts_.remarks.place;
+  Remarks& remarks_ = facts_.remarks;
+  std::string& place_ = remarks_.place;
   int depth_ = 0, source_depth_ = 0, num_sourced_ = 0;
   bool exports_all_ = false;
 };

@@ -71,16 +71,13 @@ void check_named_rows(const TableSpec& table, const std::vector<ExperimentSpec>&
                       const std::vector<NamedRun>& named) {
   std::vector<std::string> names;
   for (const ChosenRow& row : chosen.rows) names.push_back(row.name);
-  for (const ChosenRow& row : chosen.baselines) {
-    if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
-  }
+  for (const ChosenRow& row : chosen.baselines) add_once(names, row.name);
   for (const NamedRun& each : named) {
     const bool is_full_name =
         each.row.find('/') != std::string::npos && find_experiment(experiments, each.row) != nullptr;
     if (is_full_name || std::find(names.begin(), names.end(), each.row) != names.end()) continue;
-    const std::optional<std::string> meant = nearest(each.row, names);
-    throw UsageError(fmt::format("{} has no row '{}'{}; rows: {}", table.name, each.row,
-                                 meant ? fmt::format(", did you mean '{}'?", *meant) : "", join(names, ", ")));
+    throw UsageError(fmt::format("{} has no row '{}'{}; rows: {}", table.name, each.row, did_you_mean(each.row, names),
+                                 join(names, ", ")));
   }
 }
 
@@ -252,7 +249,7 @@ std::vector<std::string> unequal_row_notes(const TableSpec& table, const ChosenR
   for (const ChosenRow& row : chosen.rows) {
     for (const RunRecord& run : row.records) {
       for (const std::string& note : broken_promises(row, run)) {
-        if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+        add_once(notes, note);
       }
     }
   }
