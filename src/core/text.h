@@ -30,6 +30,9 @@ void add_once(std::vector<std::string>& list, const std::string& text);
 // \x1b. For text from outside that a terminal shows.
 std::string printable(std::string_view text, std::size_t max_bytes = 200);
 
+// The lines that are not empty, each behind two blanks.
+std::string indented(std::string_view lines);
+
 // "a, b, c and 7 more": names from outside in a message, at most eight of them.
 std::string listed(const std::vector<std::string>& names);
 

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "core/command_output.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/host.h"
-#include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
 
@@ -81,7 +79,7 @@ Submitted submit_one(const ResolvedExperiment& experiment, const SubmitOptions& 
                      const std::vector<std::string>& after) {
   const fs::path folder = fs::absolute(make_run_folder(options.runs, experiment, options.program));
   const fs::path script = folder / "job.sh";
-  write_file_atomically(script, job_script(experiment, options.site, options.program, folder, options.script));
+  write_file_atomically(script, job_script(experiment, options.site, options.program, folder, options.syncs_wandb));
   Submitted made{experiment.name, "", folder};
   try {
     made.job_id = submit_job(script, after);

@@ -43,7 +43,7 @@ struct SubmitOptions {
   std::filesystem::path runs;
   Site site;
   Program program;
-  ScriptOptions script;
+  bool syncs_wandb = false;     // `wandb sync` at the end of each
   int max_parallel = 0;         // at most so many run at once: each waits for the one that many before it; 0: no limit
   bool baseline_first = false;  // the others wait for their study's baseline, if it is among them
 };

@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "record/metrics.h"
-#include "record/run_record.h"
 #include "results/question_parts.h"
 #include "results/tables/table.h"
 

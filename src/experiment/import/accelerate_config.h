@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/json.h"
 #include "experiment/import/launch_line.h"

@@ -9,7 +9,6 @@
 #include "comm/world_settings.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "settings/declared.h"
 #include "settings/foreign_config.h"
 
 namespace tessera {

@@ -1,7 +1,6 @@
 // The #SBATCH lines of a script: what it asks Slurm for. (no torch)
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -128,21 +128,19 @@ class ScriptReader {
   // False: nothing of the command is left. Keeps count of the conditions around it.
   bool pass_reserved_words(const ShellCommand& command, std::size_t& first) {
     static const std::set<std::string> prefixes = {"then", "else", "elif", "do", "!", "{", "if", "while", "until"};
+    static const std::set<std::string> openers = {"if", "while", "until", "for", "case", "select"};
+    static const std::set<std::string> closers = {"fi", "done", "esac"};
+    static const std::set<std::string> alone = {"}", "case", "function", "select"};
     for (; first < command.words.size(); ++first) {
       const std::string word = command.words[first].plain().value_or("");
-      if (word == "if" || word == "while" || word == "until" || word == "for" || word == "case" || word == "select") {
-        ++depth_;
-      }
-      if (word == "fi" || word == "done" || word == "esac") depth_ = std::max(0, depth_ - 1);
+      if (openers.contains(word)) ++depth_;
+      if (closers.contains(word)) depth_ = std::max(0, depth_ - 1);
       if (word == "for" && first + 1 < command.words.size()) {
         const std::string name = command.words[first + 1].plain().value_or("");
         variables_.set(name, {{"$" + name, fmt::format("${} changes within a loop", name)}}, place_);
         return false;
       }
-      if (word == "fi" || word == "done" || word == "esac" || word == "}" || word == "case" || word == "function" ||
-          word == "select" || functions_.contains(word)) {
-        return false;
-      }
+      if (closers.contains(word) || alone.contains(word) || functions_.contains(word)) return false;
       if (!prefixes.contains(word)) return true;
     }
     return false;
