@@ -43,7 +43,7 @@ int submit_all(std::vector<ResolvedExperiment> experiments, const ExperimentComm
   options.runs = command.runs;
   options.site = site_of(command);
   options.program = this_program();
-  options.script.syncs_wandb = command.wandb_sync;
+  options.syncs_wandb = command.wandb_sync;
   options.max_parallel = command.max_parallel;
   options.baseline_first = command.baseline_first;
   for (const ResolvedExperiment& experiment : experiments) check_fits(experiment, options.site);
@@ -51,7 +51,7 @@ int submit_all(std::vector<ResolvedExperiment> experiments, const ExperimentComm
     for (const ResolvedExperiment& experiment : experiments) {
       if (!experiment.missing.empty()) log_warn("{} cannot be submitted yet: {}", experiment.name, experiment.missing);
       const fs::path folder = fs::absolute(options.runs / experiment.name / "NNN");
-      print_out(job_script(experiment, options.site, options.program, folder, options.script));
+      print_out(job_script(experiment, options.site, options.program, folder, options.syncs_wandb));
     }
     return 0;
   }
@@ -89,7 +89,7 @@ int show_experiments(const ExperimentCommand& command) {
   for (const ResolvedExperiment& experiment : resolved_of(command, catalogue)) {
     const fs::path folder = std::filesystem::absolute(command.runs) / experiment.name / "NNN";
     text += (text.empty() ? "" : "\n") + show_text(experiment, job_traits()) + "\non Slurm:\n" +
-            job_script(experiment, site, this_program(), folder, {});
+            job_script(experiment, site, this_program(), folder, false);
     list.push_back(experiment_json(experiment, this_program()));
   }
   print_out(command.as_json ? json_text(list.size() == 1 ? list.front() : list, 2) + "\n" : text);

@@ -101,6 +101,16 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return meant ? fmt::format(fmt::runtime(form), *meant) : "";
 }
 
+void add_once(std::vector<std::string>& list, const std::string& text) {
+  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+}
+
+std::string indented(std::string_view lines) {
+  std::string text;
+  for (const std::string& line : split(lines, '\n')) text += line.empty() ? "" : "  " + line + "\n";
+  return text;
+}
+
 std::string printable(std::string_view text, std::size_t max_bytes) {
   std::string result;
   std::size_t i = 0;

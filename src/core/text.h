@@ -27,14 +27,19 @@ std::optional<double> parse_real(std::string_view text);
 // The candidate that a user most likely meant, or nothing: at most a third of the word's letters are wrong, or it is
 // the only one that begins with the word (of two letters or more).
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
-
 // What a message adds after a word that it refuses: the nearest candidate in `form`, or "" where there is none.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates,
                          const char* form = ", did you mean '{}'?");
 
+// At the end, unless it is there already.
+void add_once(std::vector<std::string>& list, const std::string& text);
+
 // One line of at most `max_bytes` (and a mark where it was cut), whatever the text holds: control characters as \n or
 // \x1b. For text from outside that a terminal shows.
 std::string printable(std::string_view text, std::size_t max_bytes = 200);
+
+// The lines that are not empty, each behind two blanks.
+std::string indented(std::string_view lines);
 
 // "a, b, c and 7 more": names from outside in a message, at most eight of them.
 std::string listed(const std::vector<std::string>& names);

@@ -104,9 +104,7 @@ void Catalogue::read_folder(const fs::path& folder, const std::string& preset) {
 
 void Catalogue::read_text(std::string_view text, const std::string& origin, const std::string& preset) {
   CatalogueFile file = read_catalogue_file(text, origin, preset);
-  for (const std::string& name : file.presets) {
-    if (std::find(presets_.begin(), presets_.end(), name) == presets_.end()) presets_.push_back(name);
-  }
+  for (const std::string& name : file.presets) add_once(presets_, name);
   for (ExperimentSpec& spec : file.experiments) {
     if (const ExperimentSpec* other = find(spec.name)) {
       throw UsageError(fmt::format("{}: {} is already an experiment of {}; choose another family or name", spec.file,
@@ -131,8 +129,7 @@ std::vector<const ExperimentSpec*> Catalogue::select(const std::vector<std::stri
     std::vector<std::string> all;
     for (const ExperimentSpec& spec : all_) {
       all.push_back(spec.name);
-      const std::string folder = spec.name.substr(0, spec.name.rfind('/'));
-      if (std::find(all.begin(), all.end(), folder) == all.end()) all.push_back(folder);
+      add_once(all, spec.folder());
     }
     throw UsageError(fmt::format("'{}' names no experiment{}; `tessera experiment list` shows all {}",
                                  printable(word, 80), did_you_mean(word, all), all_.size()));

@@ -70,12 +70,11 @@ class ExperimentReader {
   static void overlay(const JsonReader& level, const std::string& from, ExperimentSpec& spec) {
     spec.job = level.text("job", spec.job);
     spec.about = level.text("about", spec.about);
-    overlay_values(level, "settings", from, spec.settings);
-    overlay_values(level, "environment", from, spec.environment);
-    overlay_values(level, "resources", from, spec.resources);
-    overlay_values(level, "gate", from, spec.gate);
+    for (const auto& [key, values] : kValueSections) overlay_values(level, key, from, spec.*values);
     if (const auto resources = level.find("resources")) resources->allow_only(resource_names());
-    if (const auto gate = level.find("gate")) gate->allow_only(gate_names());
+    if (const auto gate = level.find("gate")) {
+      gate->allow_only({"enabled", "min_busbw", "size", "iterations", "warmup_iterations"});
+    }
     const auto study = level.find("study");
     if (!study) return;
     study->allow_only({"kind", "baseline"});
@@ -114,9 +113,7 @@ class ExperimentReader {
     const auto presets = level.find("presets");
     if (!presets) return;
     for (const auto& [name, changes] : presets->members()) {
-      if (std::find(made_.presets.begin(), made_.presets.end(), name) == made_.presets.end()) {
-        made_.presets.push_back(name);
-      }
+      add_once(made_.presets, name);
       changes.allow_only({"job", "settings", "environment", "resources", "gate"});
       ExperimentSpec unused = spec;  // checked even where another preset is asked for
       overlay(changes, fmt::format("{}, preset {}", place, name), name == preset_ ? spec : unused);
@@ -187,11 +184,6 @@ class ExperimentReader {
 const std::vector<std::string>& resource_names() {
   static const std::vector<std::string> names = {"job_name",      "nodes",  "gpus_per_node", "reserved_gpus_per_node",
                                                  "cpus_per_task", "memory", "time",          "log"};
-  return names;
-}
-
-const std::vector<std::string>& gate_names() {
-  static const std::vector<std::string> names = {"enabled", "min_busbw", "size", "iterations", "warmup_iterations"};
   return names;
 }
 

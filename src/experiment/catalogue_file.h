@@ -21,6 +21,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "experiment/table_spec.h"
@@ -60,9 +61,14 @@ struct ExperimentSpec {
   int num_gpus() const { return nodes() * gpus_per_node(); }
 };
 
-// Names of "resources" and "gate", in the order in which they are shown.
+inline constexpr std::pair<const char*, Values ExperimentSpec::*> kValueSections[] = {
+    {"settings", &ExperimentSpec::settings},
+    {"environment", &ExperimentSpec::environment},
+    {"resources", &ExperimentSpec::resources},
+    {"gate", &ExperimentSpec::gate}};
+
+// Names of "resources", in the order in which they are shown.
 const std::vector<std::string>& resource_names();
-const std::vector<std::string>& gate_names();
 
 struct CatalogueFile {
   std::vector<ExperimentSpec> experiments;  // in the file's order, with sweeps and repeats expanded

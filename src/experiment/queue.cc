@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "core/command_output.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/host.h"
-#include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
 
@@ -68,46 +66,32 @@ Jobs ask_slurm(const std::vector<std::string>& ids) {
   return jobs;
 }
 
-class Submission {
- public:
-  explicit Submission(const SubmitOptions& options) : options_(options) {}
-
-  Submitted add(const ResolvedExperiment& experiment) {
-    const fs::path folder = fs::absolute(make_run_folder(options_.runs, experiment, options_.program));
-    const fs::path script = folder / "job.sh";
-    write_file_atomically(script, job_script(experiment, options_.site, options_.program, folder, options_.script));
-    Submitted made{experiment.name, "", folder};
-    try {
-      made.job_id = submit_job(script, dependency(experiment));
-    } catch (const Error& error) {
-      std::error_code ignored;
-      fs::remove_all(folder, ignored);
-      throw error.in_context(experiment.name);
-    }
-    write_file_atomically(folder / "submitted.json",
-                          Json{{"job_id", made.job_id}, {"time", wall_seconds()}}.dump() + "\n");
-    ids_.push_back(made.job_id);
-    id_of_[experiment.name] = made.job_id;
-    return made;
-  }
-
- private:
+std::string submit_job(const fs::path& script, const std::vector<std::string>& after) {
+  std::vector<std::string> words = {"sbatch", "--parsable"};
   // 'afterany': a failed run must not keep the others waiting for ever.
-  std::string dependency(const ResolvedExperiment& experiment) const {
-    std::vector<std::string> before;
-    const auto parallel = static_cast<std::size_t>(options_.max_parallel);
-    if (parallel > 0 && ids_.size() >= parallel) before.push_back(ids_[ids_.size() - parallel]);
-    const auto baseline = id_of_.find(experiment.study.baseline);
-    if (options_.baseline_first && baseline != id_of_.end()) before.push_back(baseline->second);
-    std::string text;
-    for (const std::string& id : before) text += (text.empty() ? "afterany:" : ":") + id;
-    return text;
-  }
+  if (!after.empty()) words.push_back("--dependency=afterany:" + join(after, ":"));
+  words.push_back(script.string());
+  const std::string answer(trim(successful_output(words, kPatience)));
+  return answer.substr(0, answer.find(';'));  // "12;cluster"
+}
 
-  const SubmitOptions& options_;
-  std::vector<std::string> ids_;
-  std::map<std::string, std::string> id_of_;
-};
+Submitted submit_one(const ResolvedExperiment& experiment, const SubmitOptions& options,
+                     const std::vector<std::string>& after) {
+  const fs::path folder = fs::absolute(make_run_folder(options.runs, experiment, options.program));
+  const fs::path script = folder / "job.sh";
+  write_file_atomically(script, job_script(experiment, options.site, options.program, folder, options.syncs_wandb));
+  Submitted made{experiment.name, "", folder};
+  try {
+    made.job_id = submit_job(script, after);
+  } catch (const Error& error) {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+    throw error.in_context(experiment.name);
+  }
+  write_file_atomically(folder / "submitted.json",
+                        Json{{"job_id", made.job_id}, {"time", wall_seconds()}}.dump() + "\n");
+  return made;
+}
 
 }  // namespace
 
@@ -130,14 +114,6 @@ bool is_over(const std::string& state) {
                                                 "CONFIGURING", "REQUEUED",  "RESIZING",     "STOPPED",
                                                 "SIGNALING",   "STAGE_OUT", "REQUEUE_HOLD", "SPECIAL_EXIT"};
   return std::find(live.begin(), live.end(), state) == live.end();
-}
-
-std::string submit_job(const fs::path& script, const std::string& dependency) {
-  std::vector<std::string> words = {"sbatch", "--parsable"};
-  if (!dependency.empty()) words.push_back("--dependency=" + dependency);
-  words.push_back(script.string());
-  const std::string answer(trim(successful_output(words, kPatience)));
-  return answer.substr(0, answer.find(';'));  // "12;cluster"
 }
 
 void cancel_jobs(const std::vector<std::string>& ids) {
@@ -220,10 +196,15 @@ std::vector<Submitted> submit(std::vector<ResolvedExperiment> experiments, const
   for (const ResolvedExperiment& experiment : experiments) baselines.insert(experiment.study.baseline);
   std::stable_partition(experiments.begin(), experiments.end(),
                         [&](const ResolvedExperiment& each) { return baselines.contains(each.name); });
-  Submission submission(options);
   std::vector<Submitted> submitted;
+  const auto parallel = static_cast<std::size_t>(options.max_parallel);
   for (const ResolvedExperiment& experiment : experiments) {
-    submitted.push_back(submission.add(experiment));
+    std::vector<std::string> after;
+    if (parallel > 0 && submitted.size() >= parallel) after.push_back(submitted[submitted.size() - parallel].job_id);
+    for (const Submitted& before : submitted) {
+      if (options.baseline_first && before.experiment == experiment.study.baseline) after.push_back(before.job_id);
+    }
+    submitted.push_back(submit_one(experiment, options, after));
     tell(submitted.back());
   }
   return submitted;

@@ -27,8 +27,6 @@ std::optional<QueuedJob> job_of(const Json& json);  // none: it is no such job
 
 bool is_over(const std::string& state);  // it will not run again
 
-// Throws Error with sbatch's own message. `dependency`: "afterany:12:13" or nothing.
-std::string submit_job(const std::filesystem::path& script, const std::string& dependency);
 void cancel_jobs(const std::vector<std::string>& ids);
 
 // Those of `ids` that squeue, scontrol (which remembers ended jobs for some minutes) or sacct (where there is
@@ -45,7 +43,7 @@ struct SubmitOptions {
   std::filesystem::path runs;
   Site site;
   Program program;
-  ScriptOptions script;
+  bool syncs_wandb = false;     // `wandb sync` at the end of each
   int max_parallel = 0;         // at most so many run at once: each waits for the one that many before it; 0: no limit
   bool baseline_first = false;  // the others wait for their study's baseline, if it is among them
 };

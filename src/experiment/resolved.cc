@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "settings/declared.h"
 
 namespace tessera {
 namespace {

@@ -9,9 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <string>
 #include <thread>
-#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -30,11 +28,6 @@ std::string user_named(uid_t id) {
   const passwd* entry = getpwuid(id);
   return entry == nullptr ? std::to_string(id) : entry->pw_name;
 }
-
-constexpr std::pair<const char*, Values ExperimentSpec::*> kSections[] = {{"settings", &ExperimentSpec::settings},
-                                                                          {"environment", &ExperimentSpec::environment},
-                                                                          {"resources", &ExperimentSpec::resources},
-                                                                          {"gate", &ExperimentSpec::gate}};
 
 Json values_json(const Values& values) {
   Json json = Json::object();
@@ -167,7 +160,7 @@ Json experiment_json(const ResolvedExperiment& experiment, const Program& progra
   json["job"] = experiment.job;
   json["preset"] = experiment.preset;
   json["scale"] = experiment.scale == Scale::kTiny ? "tiny" : "full";
-  for (const auto& [key, values] : kSections) json[key] = values_json(experiment.*values);
+  for (const auto& [key, values] : kValueSections) json[key] = values_json(experiment.*values);
   if (!experiment.missing.empty()) json["missing"] = experiment.missing;
   json["files"] = Json::array();
   for (const auto& [name, content] : experiment.files) json["files"].push_back(name);
@@ -184,7 +177,7 @@ ResolvedExperiment read_resolved_experiment(const StoredRun& run) {
   experiment.job = run.asked.value("job", "");
   experiment.preset = run.asked.value("preset", "");
   experiment.scale = run.asked.value("scale", "") == "tiny" ? Scale::kTiny : Scale::kFull;
-  for (const auto& [key, values] : kSections) {
+  for (const auto& [key, values] : kValueSections) {
     if (!run.asked.contains(key)) refuse_file(origin, fmt::format("\"{}\" is missing", key));
     for (const auto& [name, given] : run.asked.at(key).items()) {
       if (!given.is_object()) refuse_file(origin, fmt::format("{}: {}: expected a value and its origin", key, name));

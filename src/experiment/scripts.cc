@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <ranges>
 
 #include "core/text.h"
 
@@ -13,12 +13,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSecondsToSave = 120;  // between the signal and the time limit
+constexpr const char* kFinish = "finish() {\n  echo \"$1\" >exit_status\n  exit \"$1\"\n}\n";
+// Behind a gate whose output goes through tee.
+constexpr const char* kUnlessGatePassed = "status=${PIPESTATUS[0]}\n[ \"$status\" = 0 ] || finish \"$status\"\n";
 
 class JobScript {
  public:
   JobScript(const ResolvedExperiment& experiment, const Site& site, const Program& program, const fs::path& folder,
-            const ScriptOptions& options)
-      : experiment_(experiment), site_(site), program_(program), folder_(folder), options_(options) {}
+            bool syncs_wandb)
+      : experiment_(experiment), site_(site), program_(program), folder_(folder), syncs_wandb_(syncs_wandb) {}
 
   std::string text() const { return resources() + head() + surroundings() + functions() + gate() + training() + end(); }
 
@@ -81,7 +84,7 @@ class JobScript {
       text += fmt::format(
           "CUDA_VISIBLE_DEVICES=$(cut -d, -f1-{} <<<\"${{CUDA_VISIBLE_DEVICES:-{}}}\")  # of {} reserved\n"
           "export CUDA_VISIBLE_DEVICES\n",
-          experiment_.gpus_per_node(), numbers_up_to(experiment_.reserved_gpus_per_node()),
+          experiment_.gpus_per_node(), fmt::join(std::views::iota(0, experiment_.reserved_gpus_per_node()), ","),
           experiment_.reserved_gpus_per_node());
     }
     text +=
@@ -103,13 +106,12 @@ class JobScript {
   std::string functions() const {
     return fmt::format(
         "# The run's own status, where `tessera experiment status` finds it.\n"
-        "finish() {{\n  echo \"$1\" >exit_status\n  exit \"$1\"\n}}\n"
-        "rm -f exit_status ended.json failure.json\n\n"
+        "{}rm -f exit_status ended.json failure.json\n\n"
         "# A job that waited in the queue runs what was submitted, or nothing.\n"
         "if [ \"$({}\"$tessera\" --version | head -n 1)\" != {} ]; then\n"
         "  echo \"$tessera has changed since this job was submitted: submit it again\" >&2\n"
         "  finish 2\nfi\n\n",
-        prefix(), shell_word(program_.version_line()));
+        kFinish, prefix(), shell_word(program_.version_line()));
   }
 
   std::string prefix() const { return site_.prefix.empty() ? "" : site_.prefix + " "; }
@@ -127,28 +129,12 @@ class JobScript {
     return fmt::format(
         "# The bandwidth gate: one rank per node, on one node all; below {} GB/s (46) or without a figure (44) nothing "
         "is trained.\n"
-        "(\n{}  {} {}\n) 2>&1 | tee {}\n"
-        "status=${{PIPESTATUS[0]}}\n"
-        "[ \"$status\" = 0 ] || finish \"$status\"\n"
+        "(\n{}  {} {}\n) 2>&1 | tee {}\n{}"
         "TESSERA_GATE_GBPS=$(sed -n 's/^Measured AllReduce BW: \\([0-9.]*\\) GB.*/\\1/p' {})  # for run.json\n"
         "export TESSERA_GATE_GBPS\n\n",
         experiment_.gate.text("min_busbw"), indented(shell_exports(site_.gate_environment)),
         srun(true, experiment_.nodes() > 1 ? " --ntasks=\"$SLURM_JOB_NUM_NODES\" --ntasks-per-node=1" : ""),
-        join(experiment_.gate_words(), " "), log, log);
-  }
-
-  static std::string numbers_up_to(int count) {
-    std::vector<std::string> numbers;
-    for (int i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
-    return join(numbers, ",");
-  }
-
-  static std::string indented(const std::string& lines) {
-    std::string text;
-    for (const std::string& line : split(lines, '\n')) {
-      if (!line.empty()) text += "  " + line + "\n";
-    }
-    return text;
+        join(experiment_.gate_words(), " "), log, kUnlessGatePassed, log);
   }
 
   std::string training() const {
@@ -171,7 +157,7 @@ class JobScript {
   }
 
   std::string end() const {
-    const std::string sync = options_.syncs_wandb ? "wandb sync --include-offline --sync-all || true\n" : "";
+    const std::string sync = syncs_wandb_ ? "wandb sync --include-offline --sync-all || true\n" : "";
     return sync +
            "# 138: USR1 before the time limit. If the run has saved something new, it goes on in its next turn.\n"
            "if [ \"$status\" = 138 ] && [ \"$(newest_checkpoint)\" != \"$saved_before\" ]; then\n"
@@ -184,7 +170,7 @@ class JobScript {
   const Site& site_;
   const Program& program_;
   const fs::path& folder_;
-  const ScriptOptions& options_;
+  bool syncs_wandb_;
 };
 
 std::vector<std::string> launched(const ResolvedExperiment& experiment, const std::string& program,
@@ -211,10 +197,9 @@ std::string local_log(const ResolvedExperiment& experiment) {
 std::string local_gate(const ResolvedExperiment& experiment, const std::string& program) {
   if (!experiment.has_gate()) return "";
   return fmt::format(
-      "# The bandwidth gate: no training below {} GB/s.\n{} 2>&1 | tee {}\n"
-      "status=${{PIPESTATUS[0]}}\n[ \"$status\" = 0 ] || finish \"$status\"\n\n",
-      experiment.gate.text("min_busbw"), shell_command(launched(experiment, program, experiment.gate_words())),
-      shell_word((std::filesystem::path(local_log(experiment)).parent_path() / "comm_test.log").string()));
+      "# The bandwidth gate: no training below {} GB/s.\n{} 2>&1 | tee {}\n{}\n", experiment.gate.text("min_busbw"),
+      shell_command(launched(experiment, program, experiment.gate_words())),
+      shell_word((fs::path(local_log(experiment)).parent_path() / "comm_test.log").string()), kUnlessGatePassed);
 }
 
 }  // namespace
@@ -237,8 +222,8 @@ std::string shell_command(const std::vector<std::string>& words) {
 }
 
 std::string job_script(const ResolvedExperiment& experiment, const Site& site, const Program& program,
-                       const fs::path& folder, const ScriptOptions& options) {
-  return JobScript(experiment, site, program, folder, options).text();
+                       const fs::path& folder, bool syncs_wandb) {
+  return JobScript(experiment, site, program, folder, syncs_wandb).text();
 }
 
 std::vector<std::string> local_words(const ResolvedExperiment& experiment, const std::string& program) {
@@ -253,10 +238,8 @@ std::string local_script(const ResolvedExperiment& experiment, const Program& pr
       "# {}, on this host. Written by tessera {}; may be edited and run again.\n"
       "set -uo pipefail\n"
       "cd \"$(dirname \"${{BASH_SOURCE[0]}}\")\" || exit\n"
-      "export TESSERA_EXPERIMENT={}\n{}\n"
-      "finish() {{\n  echo \"$1\" >exit_status\n  exit \"$1\"\n}}\n\n{}{} 2>&1 | tee {}\nfinish "
-      "\"${{PIPESTATUS[0]}}\"\n",
-      experiment.name, program.version, shell_word(experiment.name), shell_exports(experiment.environment),
+      "export TESSERA_EXPERIMENT={}\n{}\n{}\n{}{} 2>&1 | tee {}\nfinish \"${{PIPESTATUS[0]}}\"\n",
+      experiment.name, program.version, shell_word(experiment.name), shell_exports(experiment.environment), kFinish,
       local_gate(experiment, program.path), shell_command(local_words(experiment, program.path)),
       shell_word(local_log(experiment)));
 }

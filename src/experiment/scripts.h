@@ -13,15 +13,11 @@
 
 namespace tessera {
 
-struct ScriptOptions {
-  bool syncs_wandb = false;  // `wandb sync` at the end
-};
-
 // For sbatch. Works in the run's folder (run_folder.h), measures the bandwidth first where that is asked for, starts
 // the ranks with one srun, and ends with the run's own exit status. When the time limit comes, it saves, requeues
-// itself and resumes.
+// itself and resumes. `syncs_wandb`: `wandb sync` at the end.
 std::string job_script(const ResolvedExperiment& experiment, const Site& site, const Program& program,
-                       const std::filesystem::path& folder, const ScriptOptions& options);
+                       const std::filesystem::path& folder, bool syncs_wandb);
 
 // For this host, on which all ranks run, whatever number of nodes the experiment has. Works in the folder that it lies
 // in, writes what it prints to the log as well, and ends with the run's status.

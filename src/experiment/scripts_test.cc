@@ -46,7 +46,7 @@ TEST(JobScript, IsTheCommittedOneForEveryExperiment) {
     std::map<std::string, std::string> by_family;
     for (const ResolvedExperiment& experiment : all_resolved(preset, Scale::kFull)) {
       by_family[with_underscores(experiment.family)] +=
-          job_script(experiment, Site(), kProgram, "/runs/" + experiment.name + "/001", {}) + "\n";
+          job_script(experiment, Site(), kProgram, "/runs/" + experiment.name + "/001", false) + "\n";
     }
     ASSERT_EQ(by_family.size(), 4U);
     for (const auto& [family, text] : by_family) {
@@ -65,8 +65,7 @@ TEST(JobScript, IsBashAtEveryScale) {
   std::string all;
   for (const Scale scale : {Scale::kFull, Scale::kTiny}) {
     for (const ResolvedExperiment& experiment : all_resolved("guide", scale)) {
-      all +=
-          job_script(experiment, Site(), kProgram, "/runs", {.syncs_wandb = true}) + local_script(experiment, kProgram);
+      all += job_script(experiment, Site(), kProgram, "/runs", true) + local_script(experiment, kProgram);
     }
   }
   write_file_atomically(file, all);
@@ -84,7 +83,7 @@ TEST(JobScript, CarriesTheSite) {
   options.jobs = job_traits();
   const ResolvedExperiment experiment =
       resolve(*catalogue.find("fsdp/custom_model/multi_node/2_nodes"), catalogue, options);
-  const std::string script = job_script(experiment, site, kProgram, "/runs/x", {.syncs_wandb = true});
+  const std::string script = job_script(experiment, site, kProgram, "/runs/x", true);
   for (const char* line :
        {"#SBATCH --partition=gpu\n", "#SBATCH --account=me\n", "#SBATCH --constraint=a100,8gpus\n",
         "#SBATCH --reservation=course\n", "#SBATCH --mail-type=END\n", "module load cuda/13.0\n",
@@ -141,7 +140,7 @@ TEST_F(RunFolder, HoldsEverythingToAskAgain) {
   const ResolvedExperiment again = read_resolved_experiment(stored().front());
   EXPECT_EQ(again.train_words(), experiment.train_words());
   EXPECT_EQ(again.files, experiment.files);
-  EXPECT_EQ(job_script(again, Site(), kProgram, "/x", {}), job_script(experiment, Site(), kProgram, "/x", {}));
+  EXPECT_EQ(job_script(again, Site(), kProgram, "/x", false), job_script(experiment, Site(), kProgram, "/x", false));
 }
 
 TEST_F(RunFolder, TellsHowARunStands) {

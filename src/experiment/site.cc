@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <tuple>
 
 #include "core/command_output.h"
-#include "core/environment.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_reader.h"
 #include "core/text.h"
-#include "experiment/values.h"
 #include "settings/foreign_config.h"
 
 namespace tessera {
@@ -42,7 +39,6 @@ void read_gres(const std::string& text, Partition& partition) {
     const std::vector<std::string> parts = split(entry.substr(0, entry.find('(')), ':');
     if (parts.size() < 2 || parts[0] != "gpu") continue;
     partition.gpus_per_node += static_cast<int>(parse_integer(parts.back()).value_or(0));
-    if (parts.size() > 2) partition.gpu_type = parts[1];
   }
 }
 
@@ -134,7 +130,6 @@ std::vector<Partition> parse_sinfo(const std::string& text) {
     if (partition.is_default) partition.name.pop_back();
     read_gres(parts[1], partition);
     if (parts[2] != "(null)") partition.features = split(parts[2], ',');
-    partition.cpus_per_node = static_cast<int>(parse_integer(parts[3].substr(0, parts[3].find('+'))).value_or(0));
     partition.num_nodes = static_cast<int>(parse_integer(parts[4]).value_or(0));
     partitions.push_back(std::move(partition));
   }

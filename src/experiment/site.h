@@ -54,8 +54,7 @@ Site read_site(const std::string& named, const Environment& environment);  // an
 struct Partition {
   std::string name;
   bool is_default = false;
-  int gpus_per_node = 0, cpus_per_node = 0, num_nodes = 0;
-  std::string gpu_type;  // of --gres; empty: not said
+  int gpus_per_node = 0, num_nodes = 0;
   std::vector<std::string> features;
 };
 

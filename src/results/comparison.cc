@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "record/run_record.h"
 #include "train/listener.h"
 
 namespace tessera {

@@ -65,12 +65,6 @@ Table figures_table(const Comparison& comparison) {
   return table;
 }
 
-std::string indented(const std::string& text) {
-  std::string result;
-  for (const std::string& line : split(text, '\n')) result += line.empty() ? "" : "  " + line + "\n";
-  return result;
-}
-
 Json spread_json(const std::optional<Spread>& value) {
   if (!value) return nullptr;
   return {{"mean", json_of(LogValue(value->mean))},

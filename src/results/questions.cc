@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "record/metrics.h"
-#include "record/run_record.h"
 #include "results/question_parts.h"
 #include "results/tables/table.h"
 
@@ -208,11 +207,10 @@ std::vector<Answer> answer_table_questions(const TableSpec& table, const std::ve
 std::string answers_text(const std::vector<Answer>& answers, bool markdown) {
   std::string text;
   for (const Answer& answer : answers) {
-    const std::string said = answer.why_not.empty() ? answer.answer : "cannot be answered: " + answer.why_not;
     const auto line = [&](const std::string& words) {
       return markdown ? markdown_escaped(words) : printable(words, 2000);
     };
-    text += fmt::format("{}{}\n  {}\n", markdown ? "- " : "", line(answer.question), line(said));
+    text += fmt::format("{}{}\n  {}\n", markdown ? "- " : "", line(answer.question), line(answer.said()));
     if (!answer.arithmetic.empty()) text += fmt::format("  {}\n", line(answer.arithmetic));
   }
   return text;

@@ -17,6 +17,8 @@ struct Answer {
   std::string answer = "";      // empty: it cannot be answered
   std::string arithmetic = "";  // how the answer follows from the runs' numbers
   std::string why_not = "";     // what is missing
+
+  std::string said() const { return why_not.empty() ? answer : "cannot be answered: " + why_not; }
 };
 
 // All questions; those that these runs cannot answer say why. `models`: those of the catalogue.

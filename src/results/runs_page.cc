@@ -15,7 +15,6 @@
 #include "monitor/memory_logs.h"
 #include "record/run_memory.h"
 #include "record/run_record.h"
-#include "results/page/page.h"
 #include "results/questions.h"
 #include "results/tables/experiment_table.h"
 

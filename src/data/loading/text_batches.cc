@@ -8,7 +8,6 @@
 #include <memory>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "data/text/qa_sequence.h"

@@ -21,7 +21,6 @@
 #include "core/host.h"
 #include "core/log.h"
 #include "data/text/squad.h"
-#include "data/text/token_store.h"
 
 namespace tessera {
 

@@ -113,7 +113,7 @@ std::string TokenStore::mistake_in(std::string_view bytes, const std::string& ke
 }
 
 TokenStore::TokenStore(std::shared_ptr<const void> owner, std::string_view bytes, bool is_mapped)
-    : owner_(std::move(owner)), bytes_(bytes), is_mapped_(is_mapped), counts_(header_of(bytes).counts) {
+    : owner_(std::move(owner)), is_mapped_(is_mapped), counts_(header_of(bytes).counts) {
   // Whole pages or operator new: aligned for both types; so are the parts, since the header has 128 bytes.
   offsets_ = reinterpret_cast<const std::int64_t*>(bytes.data() + sizeof(Header));
   ids_ = reinterpret_cast<const std::int32_t*>(offsets_ + counts_.num_rows + 1);

@@ -48,14 +48,12 @@ class TokenStore {
   std::span<const std::int32_t> ids(std::int64_t row) const { return {ids_ + offsets_[row], length_of(row)}; }
   std::span<const std::int32_t> targets(std::int64_t row) const { return {targets_ + offsets_[row], length_of(row)}; }
   bool is_mapped() const { return is_mapped_; }
-  std::int64_t num_bytes() const { return static_cast<std::int64_t>(bytes_.size()); }
 
  private:
   TokenStore(std::shared_ptr<const void> owner, std::string_view bytes, bool is_mapped);
   std::size_t length_of(std::int64_t row) const { return static_cast<std::size_t>(length(row)); }
 
   std::shared_ptr<const void> owner_;  // of the bytes: a mapping or a string
-  std::string_view bytes_;
   bool is_mapped_;
   TokenCounts counts_;
   const std::int64_t* offsets_;

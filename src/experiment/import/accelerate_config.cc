@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #ifdef TESSERA_HAS_YAML
@@ -43,10 +42,11 @@ const KeyRule* fsdp_rule(const std::string& key) {
 
 #ifdef TESSERA_HAS_YAML
 // Sections within sections are not followed: an alias of one could make it endless.
-void add_yaml_section(const YAML::Node& section, const std::string& name, AccelerateKeys& keys,
-                      std::vector<std::size_t>& not_understood) {
+void add_yaml_section(const YAML::Node& section, const std::string& name, const std::string& origin,
+                      AccelerateKeys& keys, Remarks& remarks) {
   const auto skip = [&](const YAML::Node& node) {
-    not_understood.push_back(static_cast<std::size_t>(node.Mark().line) + 1);
+    const std::string place = fmt::format("{}:{}", origin, node.Mark().line + 1);
+    remarks.all.push_back({Remark::Kind::kLeftOut, place, "a line", "expected key: value"});
   };
   if (section.IsNull()) return;
   if (!section.IsMap()) return skip(section);
@@ -56,7 +56,7 @@ void add_yaml_section(const YAML::Node& section, const std::string& name, Accele
     if (value.IsScalar() && !value.Scalar().empty()) {
       keys[key] = value.Scalar();
     } else if (value.IsMap() && name.empty()) {
-      add_yaml_section(value, key + ".", keys, not_understood);
+      add_yaml_section(value, key + ".", origin, keys, remarks);
     } else if ((value.IsMap() || value.IsSequence()) && value.size() > 0) {
       skip(value);
     }
@@ -66,8 +66,7 @@ void add_yaml_section(const YAML::Node& section, const std::string& name, Accele
 
 class AccelerateInterpreter {
  public:
-  AccelerateInterpreter(const AccelerateKeys& keys, const std::string& place, Remarks& remarks)
-      : keys_(keys), place_(place), remarks_(remarks) {}
+  AccelerateInterpreter(const AccelerateKeys& keys, Remarks& remarks) : keys_(keys), remarks_(remarks) {}
 
   AccelerateConfig run() {
     made_.processes = slurm_count(take("num_processes"));
@@ -75,23 +74,21 @@ class AccelerateInterpreter {
     read_type();
     read_precision();
     for (const auto& [key, value] : keys_) {
-      if (!used_.contains(key) && !holds(kIdleKeys, key)) remark(Remark::Kind::kLeftOut, key, "not understood");
+      if (!used_.contains(key) && !holds(kIdleKeys, key)) remarks_.add(Remark::Kind::kLeftOut, key, "not understood");
     }
     return std::move(made_);
   }
 
  private:
-  void remark(Remark::Kind kind, const std::string& what, const std::string& why) {
-    remarks_.push_back({kind, place_, what, why});
-  }
-
   std::string take(const std::string& key) {
     used_.insert(key);
     const auto found = keys_.find(key);
     return found == keys_.end() ? "" : found->second;
   }
 
-  void give(const std::string& setting, const std::string& value) { made_.settings.set(setting, value, place_); }
+  void give(const std::string& setting, const std::string& value) {
+    made_.settings.set(setting, value, remarks_.place);
+  }
 
   void read_type() {
     std::string type = lower_case(take("distributed_type"));
@@ -102,7 +99,7 @@ class AccelerateInterpreter {
     } else if (type == "deepspeed") {
       read_deepspeed();
     } else if (!type.empty() && type != "multi_gpu" && type != "no" && type != "multi_cpu") {
-      remark(Remark::Kind::kLeftOut, "distributed_type " + printable(type, 40), "Tessera has no such strategy");
+      remarks_.add(Remark::Kind::kLeftOut, "distributed_type " + printable(type, 40), "Tessera has no such strategy");
     }
     // A section of a strategy that is not chosen says nothing.
     for (const auto& [key, value] : keys_) {
@@ -119,7 +116,7 @@ class AccelerateInterpreter {
       if (name == "backward_prefetch_policy") name = "backward_prefetch";
       const KeyRule* rule = fsdp_rule(name);
       if (rule == nullptr) {
-        remark(Remark::Kind::kLeftOut, key, "not a key that Tessera knows");
+        remarks_.add(Remark::Kind::kLeftOut, key, "not a key that Tessera knows");
         continue;
       }
       made_.fsdp_config[name] = fsdp_value(*rule, value);
@@ -129,7 +126,7 @@ class AccelerateInterpreter {
     }
     // An empty size is how accelerate's questionnaire says that classes are wrapped.
     if (made_.fsdp_config.contains("transformer_layer_cls_to_wrap")) made_.fsdp_config.erase("min_num_params");
-    remark(Remark::Kind::kTaken, "fsdp_config", "--fsdp_config, as a file of its own");
+    remarks_.add(Remark::Kind::kTaken, "fsdp_config", "--fsdp_config, as a file of its own");
   }
 
   static Json fsdp_value(const KeyRule& rule, const std::string& value) {
@@ -150,7 +147,8 @@ class AccelerateInterpreter {
     for (const char* part : {"optimizer", "param"}) {
       const std::string device = take(key((std::string("offload_") + part + "_device").c_str()));
       if (device == "cpu") give(std::string("offload_") + part, "true");
-      if (device == "nvme") remark(Remark::Kind::kLeftOut, "offload to nvme", "Tessera offloads to host memory only");
+      if (device == "nvme")
+        remarks_.add(Remark::Kind::kLeftOut, "offload to nvme", "Tessera offloads to host memory only");
     }
     const std::string steps = take(key("gradient_accumulation_steps"));
     if (parse_integer(steps)) give("gradient_accumulation_steps", steps);
@@ -161,11 +159,11 @@ class AccelerateInterpreter {
   void read_precision() {
     const std::string word = lower_case(take("mixed_precision"));
     if (word == "fp16" || word == "bf16") give(word, "true");
-    if (word == "fp8") remark(Remark::Kind::kLeftOut, "mixed_precision fp8", "Tessera computes in fp32, fp16 or bf16");
+    if (word == "fp8")
+      remarks_.add(Remark::Kind::kLeftOut, "mixed_precision fp8", "Tessera computes in fp32, fp16 or bf16");
   }
 
   const AccelerateKeys& keys_;
-  const std::string& place_;
   Remarks& remarks_;
   std::set<std::string> used_;
   AccelerateConfig made_;
@@ -173,19 +171,17 @@ class AccelerateInterpreter {
 
 }  // namespace
 
-AccelerateKeys read_accelerate_yaml(const std::string& text, const std::string& origin,
-                                    std::vector<std::size_t>& not_understood) {
+AccelerateKeys read_accelerate_yaml(const std::string& text, const std::string& origin, Remarks& remarks) {
 #ifdef TESSERA_HAS_YAML
   try {
     AccelerateKeys keys;
-    add_yaml_section(YAML::Load(text), "", keys, not_understood);
-    std::sort(not_understood.begin(), not_understood.end());
+    add_yaml_section(YAML::Load(text), "", origin, keys, remarks);
     return keys;
   } catch (const YAML::Exception& error) {
     throw UsageError(fmt::format("{}:{}: {}", origin, error.mark.line + 1, printable(error.msg)));
   }
 #else
-  (void)text, (void)not_understood;
+  (void)text, (void)remarks;
   refuse_file(origin, "this build reads no YAML: build with yaml-cpp, or give accelerate's options on its line");
 #endif
 }
@@ -194,7 +190,7 @@ void add_accelerate_options(const LaunchLine& launch, AccelerateKeys& keys, Rema
   for (const auto& [name, value] : launch.options) {
     if (holds(kIdleKeys, name) && name != "use_fsdp" && name != "use_deepspeed") continue;
     if (!value.is_known()) {
-      remarks.push_back({Remark::Kind::kComputed, launch.place, "accelerate --" + name, value.unknown});
+      remarks.add(Remark::Kind::kComputed, "accelerate --" + name, value.unknown);
       continue;
     }
     const bool is_fsdp = name.starts_with("fsdp_");
@@ -203,8 +199,8 @@ void add_accelerate_options(const LaunchLine& launch, AccelerateKeys& keys, Rema
   }
 }
 
-AccelerateConfig interpret_accelerate(const AccelerateKeys& keys, const std::string& place, Remarks& remarks) {
-  return AccelerateInterpreter(keys, place, remarks).run();
+AccelerateConfig interpret_accelerate(const AccelerateKeys& keys, Remarks& remarks) {
+  return AccelerateInterpreter(keys, remarks).run();
 }
 
 }  // namespace tessera

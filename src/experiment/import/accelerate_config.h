@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/json.h"
 #include "experiment/import/launch_line.h"
@@ -15,10 +14,9 @@ namespace tessera {
 // "distributed_type", "fsdp_config.fsdp_sharding_strategy", ... -> value; keys that are null are left out.
 using AccelerateKeys = std::map<std::string, std::string>;
 
-// Reads what accelerate itself writes: keys with values, and one level of sections. `not_understood` gets the lines of
-// lists and deeper sections. Throws UsageError for a text that is no YAML, and in a build without yaml-cpp.
-AccelerateKeys read_accelerate_yaml(const std::string& text, const std::string& origin,
-                                    std::vector<std::size_t>& not_understood);
+// Reads what accelerate itself writes: keys with values, and one level of sections; a remark on the lines of lists and
+// deeper sections. Throws UsageError for a text that is no YAML, and in a build without yaml-cpp.
+AccelerateKeys read_accelerate_yaml(const std::string& text, const std::string& origin, Remarks& remarks);
 
 // The launch line's options as such keys.
 void add_accelerate_options(const LaunchLine& launch, AccelerateKeys& keys, Remarks& remarks);
@@ -31,7 +29,7 @@ struct AccelerateConfig {
   std::optional<int> machines;
 };
 
-// `place` is what remarks call the configuration.
-AccelerateConfig interpret_accelerate(const AccelerateKeys& keys, const std::string& place, Remarks& remarks);
+// `remarks.place` is what remarks call the configuration.
+AccelerateConfig interpret_accelerate(const AccelerateKeys& keys, Remarks& remarks);
 
 }  // namespace tessera

@@ -7,25 +7,24 @@
 namespace tessera {
 namespace {
 
-AccelerateConfig config_of(const std::string& yaml, Remarks* told = nullptr) {
-  std::vector<std::size_t> not_understood;
+AccelerateConfig config_of(const std::string& yaml, std::vector<Remark>* told = nullptr) {
   Remarks remarks;
-  const AccelerateConfig config =
-      interpret_accelerate(read_accelerate_yaml(yaml, "a.yaml", not_understood), "a.yaml", remarks);
-  if (told != nullptr) *told = remarks;
+  const AccelerateConfig config = interpret_accelerate(read_accelerate_yaml(yaml, "a.yaml", remarks), remarks);
+  if (told != nullptr) *told = remarks.all;
   return config;
 }
 
 TEST(AccelerateYaml, ReadsKeysAndOneLevelOfSections) {
-  std::vector<std::size_t> not_understood;
+  Remarks remarks;
   const AccelerateKeys keys = read_accelerate_yaml(
       "# made by accelerate config\ndistributed_type: FSDP  # or not\nfsdp_config:\n  fsdp_version: "
       "1\nmixed_precision: 'bf16'\n"
       "gpu_ids: null\nlist:\n  - a\n",
-      "a.yaml", not_understood);
+      "a.yaml", remarks);
   EXPECT_EQ(keys, (AccelerateKeys{
                       {"distributed_type", "FSDP"}, {"fsdp_config.fsdp_version", "1"}, {"mixed_precision", "bf16"}}));
-  EXPECT_EQ(not_understood, std::vector<std::size_t>{8});
+  ASSERT_EQ(remarks.all.size(), 1U);
+  EXPECT_EQ(remarks.all[0].place, "a.yaml:8");
 }
 
 TEST(AccelerateConfig, FsdpBecomesAnFsdpConfig) {
@@ -52,16 +51,16 @@ TEST(AccelerateConfig, DeepspeedBecomesAStageOrAFile) {
 }
 
 TEST(AccelerateConfig, SaysWhatItDoesNotUnderstand) {
-  Remarks told;
+  std::vector<Remark> told;
   config_of("distributed_type: TPU\nnew_key: 1\nmixed_precision: fp8\nmachine_rank: 0\n", &told);
   ASSERT_EQ(told.size(), 3U);
   for (const Remark& remark : told) EXPECT_EQ(remark.kind, Remark::Kind::kLeftOut);
 }
 
 TEST(AccelerateYaml, ABrokenFileIsRefusedByItsLine) {
-  std::vector<std::size_t> not_understood;
+  Remarks remarks;
   try {
-    read_accelerate_yaml("a: 1\nb: [1, 2\n", "a.yaml", not_understood);
+    read_accelerate_yaml("a: 1\nb: [1, 2\n", "a.yaml", remarks);
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_TRUE(std::string(error.what()).starts_with("a.yaml:3: ")) << error.what();

@@ -108,26 +108,26 @@ std::string plain_command(const ImportedSettings& settings, const ResolvedExperi
 class Importer {
  public:
   explicit Importer(const ImportRequest& request)
-      : request_(request),
-        script_(read_script(find_script(request.path), request.environment)),
-        launch_(choose_launch(script_, request.launch)) {}
+      : request_(request), script_(read_script(find_script(request.path), request.environment)) {
+    script_.launch = choose_launch(script_, request.launch);
+    script_.remarks.place = launch_.place;
+  }
 
   Import run() {
     made_.script = script_.name;
     choose_names();
-    const JobGuess guess = guess_job(launch_, request_.jobs, request_.job);
-    made_.job = guess.job->name;
-    made_.job_reason = guess.reason;
-    const AccelerateConfig accelerate = read_accelerate();
-    resources_ = imported_resources(script_, launch_, accelerate, script_.remarks);
+    const auto [job, reason] = guess_job(launch_, request_.jobs, request_.job);
+    made_.job_reason = reason;
+    read_accelerate();
+    resources_ = imported_resources(script_);
     if (!resources_.has("job_name"))
       resources_.set("job_name", made_.name.substr(made_.name.rfind('/') + 1), "its name");
-    settings_ = imported_settings(script_, launch_, *guess.job, accelerate, script_.remarks);
-    complete_strategy(accelerate);
-    made_.text = experiment_text();
+    settings_ = imported_settings(*job, script_);
+    complete_strategy();
+    made_.text = experiment_text(job->name);
     check();
     made_.command = plain_command(settings_, made_.resolved, made_.output.parent_path());
-    made_.remarks = std::move(script_.remarks);
+    made_.remarks = std::move(script_.remarks.all);
     return std::move(made_);
   }
 
@@ -157,28 +157,26 @@ class Importer {
         fmt::format("{}: {} {}: there is no such file beside the script", launch_.place, what, printable(text, 100)));
   }
 
-  AccelerateConfig read_accelerate() {
-    if (launch_.launcher != "accelerate") return {};
+  void read_accelerate() {
+    if (launch_.launcher != "accelerate") return;
     AccelerateKeys keys;
     std::string place = launch_.place;
     const auto file = launch_.options.find("config_file");
     if (file != launch_.options.end()) {
       const fs::path path = file_of_script(file->second.text, "--config_file");
       place = path.filename().string();
-      std::vector<std::size_t> not_understood;
-      keys = read_accelerate_yaml(read_file(path), place, not_understood);
-      script_.remarks.push_back({Remark::Kind::kTaken, launch_.place, place, "read"});
-      for (const std::size_t line : not_understood) {
-        script_.remarks.push_back(
-            {Remark::Kind::kLeftOut, fmt::format("{}:{}", place, line), "a line", "expected key: value"});
-      }
+      keys = read_accelerate_yaml(read_file(path), place, script_.remarks);
+      script_.remarks.add(Remark::Kind::kTaken, place, "read");
     }
     add_accelerate_options(launch_, keys, script_.remarks);
-    return interpret_accelerate(keys, place, script_.remarks);
+    script_.remarks.place = place;
+    script_.accelerate = interpret_accelerate(keys, script_.remarks);
+    script_.remarks.place = launch_.place;
   }
 
   // Files of other programs come to lie beside the experiment; a plain launch of several ranks is DDP.
-  void complete_strategy(const AccelerateConfig& accelerate) {
+  void complete_strategy() {
+    const AccelerateConfig& accelerate = script_.accelerate;
     Values& settings = settings_.settings;
     if (!accelerate.deepspeed_file.empty() && !settings.has("deepspeed")) {
       settings.set("deepspeed", accelerate.deepspeed_file, launch_.place);
@@ -199,9 +197,10 @@ class Importer {
     if (is_spread) return;
     const bool is_single = resources_.text("nodes") == "1" && resources_.text("gpus_per_node") == "1";
     settings.set("strategy", is_single ? "single" : "ddp", launch_.place);
-    script_.remarks.push_back({Remark::Kind::kTaken, launch_.place, launch_.shown(),
-                               is_single ? "--strategy single: one process"
-                                         : "--strategy ddp: several processes without DeepSpeed or FSDP arguments"});
+    script_.remarks.place = launch_.place;
+    script_.remarks.add(Remark::Kind::kTaken, launch_.shown(),
+                        is_single ? "--strategy single: one process"
+                                  : "--strategy ddp: several processes without DeepSpeed or FSDP arguments");
   }
 
   // Here messages can name the file.
@@ -225,7 +224,7 @@ class Importer {
     return section;
   }
 
-  std::string experiment_text() const {
+  std::string experiment_text(const std::string& job) const {
     const std::size_t slash = made_.name.rfind('/');
     Json experiment = Json::object();
     experiment["settings"] = section_of(settings_.settings);
@@ -234,7 +233,7 @@ class Importer {
     if (!script_.gate.empty()) experiment["gate"] = section_of(script_.gate);
     const Json file = {{"tessera_experiments", kCatalogueFormat},
                        {"family", made_.name.substr(0, slash)},
-                       {"job", made_.job},
+                       {"job", job},
                        {"experiments", Json{{made_.name.substr(slash + 1), experiment}}}};
     return fmt::format("// Imported from {}.\n{}\n", printable(script_.name, 200), json_text(file, 2));
   }
@@ -268,7 +267,7 @@ class Importer {
 
   const ImportRequest& request_;
   ScriptFacts script_;
-  const LaunchLine& launch_;
+  const LaunchLine& launch_ = script_.launch;
   Import made_;
   Values resources_;
   ImportedSettings settings_;
@@ -283,9 +282,9 @@ Import import_script(const ImportRequest& request) {
 std::string import_report(const Import& imported) {
   const ResolvedExperiment& experiment = imported.resolved;
   std::string text =
-      fmt::format("{} is {}: {}, {} node{} x {} GPU{}\n  job {}: {}\n", imported.script, imported.name, imported.job,
+      fmt::format("{} is {}: {}, {} node{} x {} GPU{}\n  job {}: {}\n", imported.script, imported.name, experiment.job,
                   experiment.nodes(), experiment.nodes() == 1 ? "" : "s", experiment.gpus_per_node(),
-                  experiment.gpus_per_node() == 1 ? "" : "s", imported.job, imported.job_reason);
+                  experiment.gpus_per_node() == 1 ? "" : "s", experiment.job, imported.job_reason);
   text += remarks_text(imported.remarks);
   if (!experiment.notes.empty()) {
     text += "\n`tessera train` says:\n";

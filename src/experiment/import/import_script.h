@@ -28,13 +28,13 @@ struct ImportRequest {
 
 struct Import {
   std::string script;                        // its file name
-  std::string name, job, job_reason;         // of the experiment
+  std::string name, job_reason;              // of the experiment
   std::filesystem::path output;              // where the experiment file belongs
   std::string text;                          // of the experiment file
   std::map<std::string, std::string> files;  // beside it: "NAME/ds.json" -> content
   ResolvedExperiment resolved;               // as `tessera experiment` would run it
   std::string command;                       // the run without the catalogue: exports and one command
-  Remarks remarks;
+  std::vector<Remark> remarks;
 };
 
 // The experiment resolves: whatever `tessera train` would refuse is thrown as a UsageError.

@@ -10,9 +10,8 @@ namespace {
 
 class ResourceReader {
  public:
-  ResourceReader(const ScriptFacts& script, const LaunchLine& launch, const AccelerateConfig& accelerate,
-                 Remarks& remarks)
-      : script_(script), launch_(launch), accelerate_(accelerate), remarks_(remarks), allocation_(script.allocation) {}
+  explicit ResourceReader(ScriptFacts& script)
+      : script_(script), launch_(script.launch), allocation_(script.allocation) {}
 
   Values read() {
     if (launch_.command.wrapper == "srun") read_srun_options();
@@ -30,18 +29,15 @@ class ResourceReader {
   }
 
  private:
-  void remark(Remark::Kind kind, const std::string& what, const std::string& why) {
-    remarks_.push_back({kind, launch_.place, what, why});
-  }
-
   // srun may use less than sbatch has reserved.
   void read_srun_options() {
     std::vector<SbatchOption> known_ones;
     for (const SbatchOption& option : launch_.command.wrapper_options) {
       if (option.value.find_first_of("$`") == std::string::npos) known_ones.push_back(option);
     }
+    for (SbatchOption& option : known_ones) option.place = launch_.place;
     Remarks unused;  // they are not worth a line each
-    read_allocation(known_ones, launch_.place, allocation_, unused);
+    read_allocation(known_ones, allocation_, unused);
   }
 
   std::optional<int> asked_nodes() const {
@@ -50,7 +46,7 @@ class ResourceReader {
     if (launch_.options.contains("standalone")) return 1;
     if (launch_.launcher == "torchrun" && has) return launch_.count("nnodes");
     if (launch_.launcher == "deepspeed" && has) return launch_.count("num_nodes");
-    if (launch_.launcher == "accelerate") return accelerate_.machines;
+    if (launch_.launcher == "accelerate") return script_.accelerate.machines;
     return is_alone ? std::optional(1) : std::nullopt;
   }
 
@@ -58,9 +54,9 @@ class ResourceReader {
     const int reserved = allocation_.num_nodes();
     const int nodes = asked_nodes().value_or(reserved);
     if (nodes == reserved) return nodes;
-    remark(Remark::Kind::kTaken, launch_.shown(),
-           fmt::format("it uses {} node{} and the script reserves {}: the experiment has {}", nodes,
-                       nodes == 1 ? "" : "s", reserved, nodes));
+    script_.remarks.add(Remark::Kind::kTaken, launch_.shown(),
+                        fmt::format("it uses {} node{} and the script reserves {}: the experiment has {}", nodes,
+                                    nodes == 1 ? "" : "s", reserved, nodes));
     return nodes;
   }
 
@@ -85,15 +81,16 @@ class ResourceReader {
     }
     if (launch_.launcher == "deepspeed") return deepspeed_ranks(gpus);
     if (launch_.launcher == "accelerate") {
-      return accelerate_.processes ? std::max(1, *accelerate_.processes / nodes) : gpus;
+      return script_.accelerate.processes ? std::max(1, *script_.accelerate.processes / nodes) : gpus;
     }
     if (launch_.command.wrapper == "srun") return allocation_.num_tasks_per_node();
     if (launch_.command.wrapper == "mpirun") return mpirun_ranks(nodes, gpus);
     if (gpus > 1) {
-      remark(Remark::Kind::kLeftOut, launch_.shown(),
-             fmt::format(
-                 "one process for {} GPUs: the experiment runs one rank; start it with --gpus_per_node {} to use all",
-                 gpus, gpus));
+      script_.remarks.add(
+          Remark::Kind::kLeftOut, launch_.shown(),
+          fmt::format(
+              "one process for {} GPUs: the experiment runs one rank; start it with --gpus_per_node {} to use all",
+              gpus, gpus));
     }
     return 1;
   }
@@ -119,14 +116,16 @@ class ResourceReader {
   void compare_gpus(int ranks) {
     const auto reserved = script_.allocation.num_gpus_per_node();
     if (!reserved || *reserved == 0) {
-      remark(Remark::Kind::kLeftOut, "GPUs",
-             fmt::format("the #SBATCH lines ask for none; the experiment asks for {} per node, one per rank", ranks));
+      script_.remarks.add(
+          Remark::Kind::kLeftOut, "GPUs",
+          fmt::format("the #SBATCH lines ask for none; the experiment asks for {} per node, one per rank", ranks));
     } else if (*reserved > ranks) {
       made_.set("reserved_gpus_per_node", std::to_string(*reserved), script_.name);
     } else if (*reserved < ranks) {
-      remark(Remark::Kind::kLeftOut, "GPUs",
-             fmt::format("{} ranks per node start but only {} GPUs are reserved; the experiment reserves one per rank",
-                         ranks, *reserved));
+      script_.remarks.add(
+          Remark::Kind::kLeftOut, "GPUs",
+          fmt::format("{} ranks per node start but only {} GPUs are reserved; the experiment reserves one per rank",
+                      ranks, *reserved));
     }
   }
 
@@ -137,9 +136,10 @@ class ResourceReader {
     if (a.cpus_per_task) {
       made_.set("cpus_per_task", std::to_string(*a.cpus_per_task * tasks), script_.name);
       if (tasks > 1) {
-        remarks_.push_back({Remark::Kind::kTaken, script_.name, "CPUs",
-                            fmt::format("{} tasks of {} CPUs are {} per node, which is a task of an experiment", tasks,
-                                        *a.cpus_per_task, *a.cpus_per_task * tasks)});
+        script_.remarks.all.push_back(
+            {Remark::Kind::kTaken, script_.name, "CPUs",
+             fmt::format("{} tasks of {} CPUs are {} per node, which is a task of an experiment", tasks,
+                         *a.cpus_per_task, *a.cpus_per_task * tasks)});
       }
     }
     std::optional<long long> megabytes = a.megabytes;
@@ -148,19 +148,16 @@ class ResourceReader {
     if (megabytes) made_.set("memory", megabytes_text(*megabytes), script_.name);
   }
 
-  const ScriptFacts& script_;
+  ScriptFacts& script_;
   const LaunchLine& launch_;
-  const AccelerateConfig& accelerate_;
-  Remarks& remarks_;
   Allocation allocation_;
   Values made_;
 };
 
 }  // namespace
 
-Values imported_resources(const ScriptFacts& script, const LaunchLine& launch, const AccelerateConfig& accelerate,
-                          Remarks& remarks) {
-  return ResourceReader(script, launch, accelerate, remarks).read();
+Values imported_resources(ScriptFacts& script) {
+  return ResourceReader(script).read();
 }
 
 }  // namespace tessera

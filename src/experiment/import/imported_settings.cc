@@ -9,7 +9,6 @@
 #include "comm/world_settings.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "settings/declared.h"
 #include "settings/foreign_config.h"
 
 namespace tessera {
@@ -89,28 +88,21 @@ bool may_name_a_file(const std::string& setting) {
 
 class SettingsReader {
  public:
-  SettingsReader(const ScriptFacts& script, const LaunchLine& launch, const JobTraits& job,
-                 const AccelerateConfig& accelerate, Remarks& remarks)
-      : script_(script),
-        launch_(launch),
-        job_(job),
-        accelerate_(accelerate),
-        remarks_(remarks),
-        schema_("tessera train " + job.name, job.summary) {
+  SettingsReader(const JobTraits& job, ScriptFacts& script)
+      : job_(job), script_(script), launch_(script.launch), schema_("tessera train " + job.name, job.summary) {
     declare(schema_, job, declared_);
     declare(schema_, world_);
   }
 
   ImportedSettings read() {
-    const std::vector<std::string> words = arguments_for(schema_, launch_, job_.name, remarks_);
-    ScriptEnvironment environment = read_script_environment(script_, launch_, schema_.environment_names(), remarks_);
-    made_.environment = std::move(environment.kept);
+    const std::vector<std::string> words = arguments_for(schema_, job_.name, script_);
+    const Environment environment = read_script_environment(schema_.environment_names(), script_, made_.environment);
     Json weaker = Json::object();
-    for (const auto& [name, given] : accelerate_.settings) weaker[name] = typed_json(given.text);
+    for (const auto& [name, given] : script_.accelerate.settings) weaker[name] = typed_json(given.text);
     try {
       schema_.read_command_line(words);
       schema_.read_json(weaker, "accelerate's configuration");
-      schema_.read_env_file(environment.settings, script_.name);
+      schema_.read_env_file(environment, script_.name);
     } catch (const Error& error) {
       throw error.in_context(launch_.place);
     }
@@ -124,16 +116,15 @@ class SettingsReader {
   void take(const Setting& setting) {
     const std::string& name = setting.name();
     const std::string place = place_of(setting);
+    script_.remarks.place = place;
     if (is_of_own_folder(name)) {
       made_.own_folder.set(name, setting.text(), place);
-      remarks_.push_back(
-          {Remark::Kind::kNotNeeded, place, written(setting), "every run of an experiment has a folder of its own"});
-      return;
+      return script_.remarks.add(Remark::Kind::kNotNeeded, written(setting),
+                                 "every run of an experiment has a folder of its own");
     }
-    const std::string text = may_name_a_file(name) ? whole_path(setting, place) : setting.text();
+    const std::string text = may_name_a_file(name) ? whole_path(setting) : setting.text();
     made_.settings.set(name, text, place);
-    remarks_.push_back(
-        {Remark::Kind::kTaken, place, written(setting), fmt::format("--{} {}", name, printable(text, 80))});
+    script_.remarks.add(Remark::Kind::kTaken, written(setting), fmt::format("--{} {}", name, printable(text, 80)));
   }
 
   // "LR in train.sbatch" is where LR was set.
@@ -141,7 +132,7 @@ class SettingsReader {
     return setting.source() == Source::kEnvFile ? setting.origin().substr(0, setting.origin().find(' ')) : "";
   }
   std::string place_of(const Setting& setting) const {
-    if (setting.source() == Source::kJson) return accelerate_.settings.find(setting.name())->origin;
+    if (setting.source() == Source::kJson) return script_.accelerate.settings.find(setting.name())->origin;
     const ShellVariables::Variable* variable = launch_.variables.find(variable_of(setting));
     return variable == nullptr ? launch_.place : variable->place;
   }
@@ -151,7 +142,7 @@ class SettingsReader {
   }
 
   // Experiments run in a folder of their own, where the script's relative paths mean nothing.
-  std::string whole_path(const Setting& setting, const std::string& place) {
+  std::string whole_path(const Setting& setting) {
     const std::string& text = setting.text();
     if (text.starts_with('/') || text.starts_with("catalogue:")) return text;
     const ShellVariables::Variable* here = launch_.variables.find("PWD");
@@ -159,19 +150,17 @@ class SettingsReader {
     std::error_code none;
     if (fs::exists(path, none)) return path.string();
     if (names_a_file(setting.name())) {
-      remarks_.push_back(
-          {Remark::Kind::kLeftOut, place, printable(text, 80),
-           fmt::format("it is not beside the script; give --{} with a full path when you run the experiment",
-                       setting.name())});
+      script_.remarks.add(
+          Remark::Kind::kLeftOut, printable(text, 80),
+          fmt::format("it is not beside the script; give --{} with a full path when you run the experiment",
+                      setting.name()));
     }
     return text;
   }
 
-  const ScriptFacts& script_;
-  const LaunchLine& launch_;
   const JobTraits& job_;
-  const AccelerateConfig& accelerate_;
-  Remarks& remarks_;
+  ScriptFacts& script_;
+  const LaunchLine& launch_;
   DeclaredSettings declared_;
   WorldOptions world_;
   Schema schema_;
@@ -180,14 +169,15 @@ class SettingsReader {
 
 }  // namespace
 
-JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs, const std::string& wanted) {
+std::pair<const JobTraits*, std::string> guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs,
+                                                   const std::string& wanted) {
+  std::map<std::string, const JobTraits*> by_name;
   std::vector<std::string> all;
-  for (const JobTraits* job : jobs) all.push_back(job->name);
-  const auto job_named = [&](const std::string& name) {
-    const auto found = std::find(all.begin(), all.end(), name);
-    return found == all.end() ? nullptr : jobs[static_cast<std::size_t>(found - all.begin())];
-  };
-  if (const JobTraits* job = job_named(wanted)) return {job, "--job"};
+  for (const JobTraits* job : jobs) {
+    by_name[job->name] = job;
+    all.push_back(job->name);
+  }
+  if (by_name.contains(wanted)) return {by_name[wanted], "--job"};
   if (!wanted.empty()) {
     throw UsageError(fmt::format("--job {}: there is no such job; jobs: {}", printable(wanted, 40), join(all, ", ")));
   }
@@ -210,13 +200,11 @@ JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>
                                  printable(launch.program, 60), join(each, " or ")));
   }
   const auto& [name, reason] = *reasons.begin();
-  if (const JobTraits* job = job_named(name)) return {job, reason};
-  throw Error("there is no job " + name);
+  return {by_name.at(name), reason};
 }
 
-ImportedSettings imported_settings(const ScriptFacts& script, const LaunchLine& launch, const JobTraits& job,
-                                   const AccelerateConfig& accelerate, Remarks& remarks) {
-  return SettingsReader(script, launch, job, accelerate, remarks).read();
+ImportedSettings imported_settings(const JobTraits& job, ScriptFacts& script) {
+  return SettingsReader(job, script).read();
 }
 
 Json typed_json(const std::string& text) {

@@ -8,20 +8,16 @@
 #include "config/schema.h"
 #include "core/environment.h"
 #include "core/json.h"
-#include "experiment/import/accelerate_config.h"
 #include "experiment/import/script_reader.h"
 #include "settings/declared.h"
 
 namespace tessera {
 
-struct JobGuess {
-  const JobTraits* job = nullptr;
-  std::string reason;  // "MODEL_NAME is bigscience/bloom-560m"
-};
-
 // By the model's name, the sizes of a model from scratch, or image data. `wanted` (of --job) decides if it is not
-// empty. Throws UsageError if the script points to no job or to several.
-JobGuess guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs, const std::string& wanted);
+// empty. With the reason: "MODEL_NAME is bigscience/bloom-560m". Throws UsageError if the script points to no job or to
+// several.
+std::pair<const JobTraits*, std::string> guess_job(const LaunchLine& launch, const std::vector<const JobTraits*>& jobs,
+                                                   const std::string& wanted);
 
 struct ImportedSettings {
   Values settings;     // of the experiment
@@ -31,28 +27,20 @@ struct ImportedSettings {
 
 // Throws UsageError, with the place, for a value that its setting does not allow and for two names of one setting that
 // differ.
-ImportedSettings imported_settings(const ScriptFacts& script, const LaunchLine& launch, const JobTraits& job,
-                                   const AccelerateConfig& accelerate, Remarks& remarks);
+ImportedSettings imported_settings(const JobTraits& job, ScriptFacts& script);
 
 // The settings' parts (script_arguments.cc): which arguments and exported variables are settings of `tessera train`,
 // which the run needs, which it does not.
 //
 // Words for the schema's read_command_line(), "--name=value" each; a remark on every argument that is not among them.
-std::vector<std::string> arguments_for(const Schema& schema, const LaunchLine& launch, const std::string& job,
-                                       Remarks& remarks);
+std::vector<std::string> arguments_for(const Schema& schema, const std::string& job, ScriptFacts& script);
 
-struct ScriptEnvironment {
-  Environment settings;  // those whose names are in `setting_names`
-  Values kept;           // for the experiment's environment
-};
-
-ScriptEnvironment read_script_environment(const ScriptFacts& script, const LaunchLine& launch,
-                                          const std::vector<std::string>& setting_names, Remarks& remarks);
+// The variables whose names are in `setting_names`; `kept` gets those for the experiment's environment.
+Environment read_script_environment(const std::vector<std::string>& setting_names, ScriptFacts& script, Values& kept);
 
 // What the script reserves and how many ranks it starts. The launch line decides about ranks, the #SBATCH lines about
 // the rest; where they differ, a remark says so.
-Values imported_resources(const ScriptFacts& script, const LaunchLine& launch, const AccelerateConfig& accelerate,
-                          Remarks& remarks);
+Values imported_resources(ScriptFacts& script);
 
 // A setting's text as the JSON value that a person would write: "true" -> true, "500" -> 500, "5e-05" -> 5e-05; a text
 // that is not exactly such a value stays a text: "0123", "1e400".

@@ -21,20 +21,23 @@ struct Remark {
   std::string what, why;  // "--partition=gpu", "..."
 };
 
-using Remarks = std::vector<Remark>;
+struct Remarks {
+  std::vector<Remark> all;
+  std::string place;  // where that stands which is being read
 
-// Remarks by kind, each kind under its title.
-std::string remarks_text(const Remarks& remarks);
-
-struct CommandFate {
-  enum class Kind { kRemark, kSilent, kGate };  // kSilent: a shell's own, such as echo
-  Kind kind;
-  Remark::Kind remark = Remark::Kind::kNotNeeded;
-  std::string what, why;  // `what` has no values of the script: they may be secrets
+  void add(Remark::Kind kind, const std::string& what, const std::string& why) {
+    all.push_back({kind, place, what, why});
+  }
 };
 
-// Of a command that is no training.
-CommandFate fate_of(const ShellValues& words);
+// Remarks by kind, each kind under its title.
+std::string remarks_text(const std::vector<Remark>& remarks);
+
+// What becomes of a command that is no training; nothing is said of a shell's own, such as echo, and nothing twice.
+// Values of the script do not appear: they may be secrets.
+void remark_on_command(const ShellValues& words, Remarks& remarks);
+
+bool is_bandwidth_test(const ShellValues& words);  // of nccl-tests
 
 std::string program_of(const ShellValues& words);  // the first word without its folder
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <map>
 #include <set>
 
 #include "core/error.h"
@@ -42,11 +42,11 @@ bool takes_slurm_value(const std::string& name) {
 
 class AllocationReader {
  public:
-  AllocationReader(const std::string& origin, Allocation& allocation, Remarks& remarks)
-      : origin_(origin), allocation_(allocation), remarks_(remarks) {}
+  AllocationReader(Allocation& allocation, Remarks& remarks) : allocation_(allocation), remarks_(remarks) {}
 
   void read(const SbatchOption& option) {
     option_ = &option;
+    remarks_.place = option.place;
     const std::string& name = option.name;
     Allocation& a = allocation_;
     if (name == "nodes") return take(a.nodes, slurm_count, "a number of nodes");
@@ -71,11 +71,9 @@ class AllocationReader {
     return option_->value.empty() ? "--" + option_->name
                                   : fmt::format("--{}={}", option_->name, printable(option_->value, 60));
   }
-  void remark(Remark::Kind kind, const std::string& why) {
-    remarks_.push_back({kind, fmt::format("{}:{}", origin_, option_->line), shown(), why});
-  }
+  void remark(Remark::Kind kind, const std::string& why) { remarks_.add(kind, shown(), why); }
   [[noreturn]] void refuse(const std::string& expected) const {
-    throw UsageError(fmt::format("{}:{}: {}: expected {}", origin_, option_->line, shown(), expected));
+    throw UsageError(fmt::format("{}: {}: expected {}", remarks_.place, shown(), expected));
   }
 
   template <typename Number>
@@ -142,7 +140,6 @@ class AllocationReader {
     remark(Remark::Kind::kSite, "not understood: add it to the site file's free #SBATCH lines if the job needs it");
   }
 
-  const std::string& origin_;
   Allocation& allocation_;
   Remarks& remarks_;
   const SbatchOption* option_ = nullptr;
@@ -216,8 +213,7 @@ std::vector<SbatchOption> take_slurm_options(const std::vector<std::string>& wor
   return options;
 }
 
-std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin,
-                                            std::vector<std::size_t>& ignored) {
+std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin, Remarks& remarks) {
   std::vector<SbatchOption> options;
   bool has_commands = false;
   std::size_t number = 0;
@@ -228,18 +224,19 @@ std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::st
       has_commands = has_commands || (!line.empty() && line[0] != '#');
       continue;
     }
+    const std::string place = fmt::format("{}:{}", origin, number);
     if (has_commands) {
-      ignored.push_back(number);
+      remarks.all.push_back(
+          {Remark::Kind::kLeftOut, place, "#SBATCH", "it stands behind the first command, where sbatch ignores it"});
       continue;
     }
     std::vector<std::string> words;
-    const std::string place = fmt::format("{}:{}", origin, number);
     for (const ShellCommand& command : split_shell(without_shell_meaning(line.substr(kMark.size())), place)) {
       for (const ShellWord& word : command.words) words.push_back(word.plain().value_or(""));
     }
     std::size_t at = 0;
     for (SbatchOption& option : take_slurm_options(words, at)) {
-      option.line = number;
+      option.place = place;
       options.push_back(std::move(option));
     }
     if (at < words.size()) {
@@ -261,9 +258,8 @@ std::optional<int> Allocation::num_gpus_per_node() const {
   return std::nullopt;
 }
 
-void read_allocation(const std::vector<SbatchOption>& options, const std::string& origin, Allocation& allocation,
-                     Remarks& remarks) {
-  AllocationReader reader(origin, allocation, remarks);
+void read_allocation(const std::vector<SbatchOption>& options, Allocation& allocation, Remarks& remarks) {
+  AllocationReader reader(allocation, remarks);
   for (const SbatchOption& option : options) reader.read(option);
 }
 

@@ -1,7 +1,6 @@
 // The #SBATCH lines of a script: what it asks Slurm for. (no torch)
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,15 +11,14 @@
 namespace tessera {
 
 struct SbatchOption {
-  std::string name;   // the long one, with hyphens: "cpus-per-task"
-  std::string value;  // empty: an option without one
-  std::size_t line = 0;
+  std::string name;        // the long one, with hyphens: "cpus-per-task"
+  std::string value;       // empty: an option without one
+  std::string place = {};  // "train.sbatch:3"
 };
 
-// Both forms (-N 2, -N2, --nodes=2, --nodes 2), up to the first command, where sbatch stops too; `ignored` holds the
-// lines of those that come later. Throws UsageError for a line that holds no options.
-std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin,
-                                            std::vector<std::size_t>& ignored);
+// Both forms (-N 2, -N2, --nodes=2, --nodes 2), up to the first command, where sbatch stops too; a remark on each that
+// comes later. Throws UsageError for a line that holds no options.
+std::vector<SbatchOption> read_sbatch_lines(std::string_view text, const std::string& origin, Remarks& remarks);
 bool has_sbatch_lines(std::string_view text);
 
 // Options in the words of srun and sbatch, from words[at] on, up to the first word that is none; `at` moves there.
@@ -38,8 +36,7 @@ struct Allocation {
 };
 
 // Adds the options to `allocation`, with a remark on each. Throws UsageError for a value that Slurm would refuse.
-void read_allocation(const std::vector<SbatchOption>& options, const std::string& origin, Allocation& allocation,
-                     Remarks& remarks);
+void read_allocation(const std::vector<SbatchOption>& options, Allocation& allocation, Remarks& remarks);
 
 // Values of such options in all forms that Slurm takes. Each gives nothing for a text of another form.
 //

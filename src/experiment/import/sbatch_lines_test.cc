@@ -7,12 +7,11 @@
 namespace tessera {
 namespace {
 
-Allocation allocation_of(const std::string& lines, Remarks* told = nullptr) {
+Allocation allocation_of(const std::string& lines, std::vector<Remark>* told = nullptr) {
   Allocation allocation;
   Remarks remarks;
-  std::vector<std::size_t> ignored;
-  read_allocation(read_sbatch_lines(lines, "s", ignored), "s", allocation, remarks);
-  if (told != nullptr) *told = remarks;
+  read_allocation(read_sbatch_lines(lines, "s", remarks), allocation, remarks);
+  if (told != nullptr) *told = remarks.all;
   return allocation;
 }
 
@@ -73,7 +72,7 @@ TEST(SbatchLines, GpusOfTheJobOfANodeAndOfATaskGiveGpusPerNode) {
 }
 
 TEST(SbatchLines, FactsOfTheClusterBelongToTheSiteFile) {
-  Remarks told;
+  std::vector<Remark> told;
   allocation_of("#SBATCH -p gpu -A me --constraint=a100&8gpus --reservation=r --qos=q\n", &told);
   ASSERT_EQ(told.size(), 5U);
   for (const Remark& remark : told) EXPECT_EQ(remark.kind, Remark::Kind::kSite) << remark.what;
@@ -81,12 +80,13 @@ TEST(SbatchLines, FactsOfTheClusterBelongToTheSiteFile) {
 }
 
 TEST(SbatchLines, LinesBehindTheFirstCommandAndDisabledOnesDoNotCount) {
-  std::vector<std::size_t> ignored;
+  Remarks remarks;
   const auto options =
-      read_sbatch_lines("#!/bin/bash\n##SBATCH -N 8\n#SBATCH -N 1\necho\n#SBATCH -N 4\n", "s", ignored);
+      read_sbatch_lines("#!/bin/bash\n##SBATCH -N 8\n#SBATCH -N 1\necho\n#SBATCH -N 4\n", "s", remarks);
   ASSERT_EQ(options.size(), 1U);
   EXPECT_EQ(options[0].value, "1");
-  EXPECT_EQ(ignored, std::vector<std::size_t>{5});
+  ASSERT_EQ(remarks.all.size(), 1U);
+  EXPECT_EQ(remarks.all[0].place, "s:5");
 }
 
 TEST(SbatchLines, RefusesValuesThatSlurmWouldRefuse) {

@@ -37,16 +37,15 @@ const std::map<std::string, std::string>& usual_names() {
 
 class ArgumentReader {
  public:
-  ArgumentReader(const Schema& schema, const LaunchLine& launch, const std::string& job, Remarks& remarks)
-      : schema_(schema), launch_(launch), job_(job), remarks_(remarks) {}
+  ArgumentReader(const Schema& schema, const std::string& job, ScriptFacts& script)
+      : schema_(schema), job_(job), arguments_(script.launch.arguments), remarks_(script.remarks) {}
 
   std::vector<std::string> read() {
-    const ShellValues& all = launch_.arguments;
-    while (at_ < all.size()) {
-      const ShellValue& word = all[at_++];
+    while (at_ < arguments_.size()) {
+      const ShellValue& word = arguments_[at_++];
       if (!is_script_option(word.text)) {
-        remark(word.is_known() ? Remark::Kind::kLeftOut : Remark::Kind::kComputed, printable(word.text, 60),
-               word.is_known() ? "a word without an option before it" : word.unknown);
+        remarks_.add(word.is_known() ? Remark::Kind::kLeftOut : Remark::Kind::kComputed, printable(word.text, 60),
+                     word.is_known() ? "a word without an option before it" : word.unknown);
         continue;
       }
       take_option(word);
@@ -60,16 +59,12 @@ class ArgumentReader {
     return word.size() > 1 && word[0] == '-' && (word[1] == '-' || is_letter(word[1]));
   }
 
-  void remark(Remark::Kind kind, const std::string& what, const std::string& why) {
-    remarks_.push_back({kind, launch_.place, what, why});
-  }
-
   void take_option(const ShellValue& word) {
     const std::size_t equals = word.text.find('=');
     ShellValues values;
     if (equals != std::string::npos) values.push_back({word.text.substr(equals + 1), word.unknown});
-    while (at_ < launch_.arguments.size() && !is_script_option(launch_.arguments[at_].text)) {
-      values.push_back(launch_.arguments[at_++]);
+    while (at_ < arguments_.size() && !is_script_option(arguments_[at_].text)) {
+      values.push_back(arguments_[at_++]);
     }
     decide(option_name(word.text), values);
   }
@@ -81,18 +76,18 @@ class ArgumentReader {
     if (!schema_.has(name) && usual != usual_names().end() && schema_.has(usual->second)) setting = usual->second;
     // deepspeed.add_config_arguments(): --deepspeed is a switch, and the file follows --deepspeed_config.
     if (name == "deepspeed" && values.empty()) return;
-    if (name == "local_rank") return remark(Remark::Kind::kNotNeeded, shown, "ranks know their number");
+    if (name == "local_rank") return remarks_.add(Remark::Kind::kNotNeeded, shown, "ranks know their number");
     for (const ForeignArgument& argument : foreign_arguments()) {
       if (setting != argument.name) continue;
       const auto kind = argument.is_refused() ? Remark::Kind::kLeftOut : Remark::Kind::kNotNeeded;
-      return remark(kind, shown, argument.reason);
+      return remarks_.add(kind, shown, argument.reason);
     }
     const bool negates = setting.starts_with("no_") && !schema_.has(setting) && schema_.has(setting.substr(3));
     if (!negates && !schema_.has(setting)) {
-      return remark(Remark::Kind::kLeftOut, shown, fmt::format("not a setting of {}", job_));
+      return remarks_.add(Remark::Kind::kLeftOut, shown, fmt::format("not a setting of {}", job_));
     }
     for (const ShellValue& value : values) {
-      if (!value.is_known()) return remark(Remark::Kind::kComputed, shown, value.unknown);
+      if (!value.is_known()) return remarks_.add(Remark::Kind::kComputed, shown, value.unknown);
     }
     give(setting, values);
   }
@@ -104,14 +99,15 @@ class ArgumentReader {
       if (i == 0) word += "=" + values[i].text;
       if (i > 0 && is_list) word += "," + values[i].text;
       if (i > 0 && !is_list)
-        remark(Remark::Kind::kLeftOut, printable(values[i].text, 60), fmt::format("--{} takes one value", setting));
+        remarks_.add(Remark::Kind::kLeftOut, printable(values[i].text, 60),
+                     fmt::format("--{} takes one value", setting));
     }
     taken_.push_back(word);
   }
 
   const Schema& schema_;
-  const LaunchLine& launch_;
   const std::string& job_;
+  const ShellValues& arguments_;
   Remarks& remarks_;
   std::size_t at_ = 0;
   std::vector<std::string> taken_;
@@ -152,56 +148,54 @@ bool is_for_python(const std::string& name) {
 
 class EnvironmentReader {
  public:
-  EnvironmentReader(const ScriptFacts& script, const LaunchLine& launch, const std::vector<std::string>& setting_names,
-                    Remarks& remarks)
-      : script_(script), launch_(launch), setting_names_(setting_names), remarks_(remarks) {}
+  EnvironmentReader(const std::vector<std::string>& setting_names, ScriptFacts& script, Values& kept)
+      : setting_names_(setting_names), script_(script), remarks_(script.remarks), kept_(kept) {}
 
-  ScriptEnvironment read() {
-    for (const auto& [name, variable] : launch_.variables.all()) {
+  Environment read() {
+    const LaunchLine& launch = script_.launch;
+    for (const auto& [name, variable] : launch.variables.all()) {
       if (variable.values.empty() || variable.place.empty()) continue;  // of Slurm and the host
-      place_ = variable.place;
+      remarks_.place = variable.place;
       variable.is_exported ? decide(name, variable.values[0]) : decide_unexported(name);
     }
-    place_ = launch_.place;
-    for (const auto& [name, value] : launch_.command.variables) decide(name, value);
-    for (const SbatchOption& option : launch_.command.wrapper_options) {
+    remarks_.place = launch.place;
+    for (const auto& [name, value] : launch.command.variables) decide(name, value);
+    for (const SbatchOption& option : launch.command.wrapper_options) {
       if (option.name == "export") read_srun_export(option.value);
     }
-    return std::move(made_);
+    return std::move(settings_);
   }
 
  private:
-  void remark(Remark::Kind kind, const std::string& what, const std::string& why) {
-    remarks_.push_back({kind, place_, what, why});
-  }
   bool is_setting(const std::string& name) const {
     return std::find(setting_names_.begin(), setting_names_.end(), name) != setting_names_.end();
   }
 
   void decide(const std::string& name, const ShellValue& value) {
-    if (is_secret_name(name)) return remark(Remark::Kind::kNotNeeded, name, "a secret: it stays out of the file");
-    if (is_about_ranks(name)) return remark(Remark::Kind::kNotNeeded, name, "ranks find each other by themselves");
+    if (is_secret_name(name)) return remarks_.add(Remark::Kind::kNotNeeded, name, "a secret: it stays out of the file");
+    if (is_about_ranks(name))
+      return remarks_.add(Remark::Kind::kNotNeeded, name, "ranks find each other by themselves");
     if (name == "CUDA_VISIBLE_DEVICES")
-      return remark(Remark::Kind::kNotNeeded, name, "the resources say how many GPUs are used");
+      return remarks_.add(Remark::Kind::kNotNeeded, name, "the resources say how many GPUs are used");
     if (name == "WANDB_MODE" && value.text == "online") {
-      return remark(Remark::Kind::kNotNeeded, "WANDB_MODE=online",
-                    "W&B runs are written offline; `wandb sync` uploads them");
+      return remarks_.add(Remark::Kind::kNotNeeded, "WANDB_MODE=online",
+                          "W&B runs are written offline; `wandb sync` uploads them");
     }
     const bool is_kept = is_setting(name) || is_for_libraries(name);
-    if (is_kept && !value.is_known()) return remark(Remark::Kind::kComputed, name, value.unknown);
-    if (is_setting(name)) return made_.settings.set(name, value.text);
+    if (is_kept && !value.is_known()) return remarks_.add(Remark::Kind::kComputed, name, value.unknown);
+    if (is_setting(name)) return settings_.set(name, value.text);
     if (is_for_libraries(name)) {
-      made_.kept.set(name, value.text, place_);
-      return remark(Remark::Kind::kTaken, name, fmt::format("environment: {}", printable(value.text, 60)));
+      kept_.set(name, value.text, remarks_.place);
+      return remarks_.add(Remark::Kind::kTaken, name, fmt::format("environment: {}", printable(value.text, 60)));
     }
-    if (is_for_python(name)) return remark(Remark::Kind::kNotNeeded, name, "only Python programs read it");
+    if (is_for_python(name)) return remarks_.add(Remark::Kind::kNotNeeded, name, "only Python programs read it");
     if (script_.referenced.contains(name)) return;  // its value is where it was used
-    remark(Remark::Kind::kLeftOut, name, "not a variable of the job");
+    remarks_.add(Remark::Kind::kLeftOut, name, "not a variable of the job");
   }
 
   void decide_unexported(const std::string& name) {
     if (!is_setting(name) || script_.referenced.contains(name)) return;
-    remark(Remark::Kind::kLeftOut, name, "it is not exported, so the Python program never saw it");
+    remarks_.add(Remark::Kind::kLeftOut, name, "it is not exported, so the Python program never saw it");
   }
 
   // --export=ALL,NAME=value
@@ -214,24 +208,21 @@ class EnvironmentReader {
     }
   }
 
-  const ScriptFacts& script_;
-  const LaunchLine& launch_;
   const std::vector<std::string>& setting_names_;
+  const ScriptFacts& script_;
   Remarks& remarks_;
-  std::string place_;
-  ScriptEnvironment made_;
+  Values& kept_;
+  Environment settings_;
 };
 
 }  // namespace
 
-std::vector<std::string> arguments_for(const Schema& schema, const LaunchLine& launch, const std::string& job,
-                                       Remarks& remarks) {
-  return ArgumentReader(schema, launch, job, remarks).read();
+std::vector<std::string> arguments_for(const Schema& schema, const std::string& job, ScriptFacts& script) {
+  return ArgumentReader(schema, job, script).read();
 }
 
-ScriptEnvironment read_script_environment(const ScriptFacts& script, const LaunchLine& launch,
-                                          const std::vector<std::string>& setting_names, Remarks& remarks) {
-  return EnvironmentReader(script, launch, setting_names, remarks).read();
+Environment read_script_environment(const std::vector<std::string>& setting_names, ScriptFacts& script, Values& kept) {
+  return EnvironmentReader(setting_names, script, kept).read();
 }
 
 }  // namespace tessera

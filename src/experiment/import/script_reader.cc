@@ -36,7 +36,8 @@ class ScriptReader {
 
   ScriptFacts read() {
     const std::string text = text_of_script(facts_.path);
-    read_resources(text);
+    read_allocation(read_sbatch_lines(text, facts_.name, remarks_), facts_.allocation, remarks_);
+    set_slurm_variables();
     walk(text, facts_.name, {});
     separate_helpers();
     return std::move(facts_);
@@ -44,20 +45,6 @@ class ScriptReader {
 
  private:
   void set_known(const std::string& name, const std::string& value) { variables_.set(name, {{value}}, ""); }
-  void remark(Remark::Kind kind, const std::string& what, const std::string& why) {
-    facts_.remarks.push_back({kind, place_, what, why});
-  }
-
-  void read_resources(const std::string& text) {
-    std::vector<std::size_t> ignored;
-    const std::vector<SbatchOption> options = read_sbatch_lines(text, facts_.name, ignored);
-    read_allocation(options, facts_.name, facts_.allocation, facts_.remarks);
-    for (const std::size_t line : ignored) {
-      facts_.remarks.push_back({Remark::Kind::kLeftOut, fmt::format("{}:{}", facts_.name, line), "#SBATCH",
-                                "it stands behind the first command, where sbatch ignores it"});
-    }
-    set_slurm_variables();
-  }
 
   // What Slurm tells a job about itself, as far as the options say.
   void set_slurm_variables() {
@@ -141,21 +128,19 @@ class ScriptReader {
   // False: nothing of the command is left. Keeps count of the conditions around it.
   bool pass_reserved_words(const ShellCommand& command, std::size_t& first) {
     static const std::set<std::string> prefixes = {"then", "else", "elif", "do", "!", "{", "if", "while", "until"};
+    static const std::set<std::string> openers = {"if", "while", "until", "for", "case", "select"};
+    static const std::set<std::string> closers = {"fi", "done", "esac"};
+    static const std::set<std::string> alone = {"}", "case", "function", "select"};
     for (; first < command.words.size(); ++first) {
       const std::string word = command.words[first].plain().value_or("");
-      if (word == "if" || word == "while" || word == "until" || word == "for" || word == "case" || word == "select") {
-        ++depth_;
-      }
-      if (word == "fi" || word == "done" || word == "esac") depth_ = std::max(0, depth_ - 1);
+      if (openers.contains(word)) ++depth_;
+      if (closers.contains(word)) depth_ = std::max(0, depth_ - 1);
       if (word == "for" && first + 1 < command.words.size()) {
         const std::string name = command.words[first + 1].plain().value_or("");
         variables_.set(name, {{"$" + name, fmt::format("${} changes within a loop", name)}}, place_);
         return false;
       }
-      if (word == "fi" || word == "done" || word == "esac" || word == "}" || word == "case" || word == "function" ||
-          word == "select" || functions_.contains(word)) {
-        return false;
-      }
+      if (closers.contains(word) || alone.contains(word) || functions_.contains(word)) return false;
       if (!prefixes.contains(word)) return true;
     }
     return false;
@@ -167,8 +152,8 @@ class ScriptReader {
     if (appends) name.pop_back();
     const ShellVariables::Variable* old = variables_.find(name);
     if (depth_ > 0 && old != nullptr && !appends) {
-      return remark(Remark::Kind::kLeftOut, name,
-                    fmt::format("it is set again within an if or a loop; the value of {} is kept", old->place));
+      return remarks_.add(Remark::Kind::kLeftOut, name,
+                          fmt::format("it is set again within an if or a loop; the value of {} is kept", old->place));
     }
     ShellValues values = variables_.expand_assigned(word);
     if (appends && old != nullptr) {
@@ -205,7 +190,7 @@ class ScriptReader {
       command.wrapper_options = around.wrapper_options;
     }
     if (!command.container.empty())
-      remark(Remark::Kind::kNotNeeded, command.container, "Tessera is one program without dependencies to pack");
+      remarks_.add(Remark::Kind::kNotNeeded, command.container, "Tessera is one program without dependencies to pack");
     if (!command.script.empty()) return walk_inner(command.script, command);
     const std::string head = command.head();
     if (head == "source" || head == ".") return read_sourced(command);
@@ -225,18 +210,9 @@ class ScriptReader {
       facts_.launches.push_back(std::move(*launch));
       return;
     }
-    tell_fate(command);
-  }
-
-  void tell_fate(const BareCommand& command) {
     if (command.words.empty() || functions_.contains(command.head())) return;
-    const CommandFate fate = fate_of(command.words);
-    if (fate.kind == CommandFate::Kind::kSilent) return;
-    if (fate.kind == CommandFate::Kind::kGate) read_gate(command);
-    const bool is_said = std::any_of(facts_.remarks.begin(), facts_.remarks.end(), [&](const Remark& other) {
-      return other.what == fate.what && other.why == fate.why;
-    });
-    if (!is_said) remark(fate.remark, fate.what, fate.why);
+    if (is_bandwidth_test(command.words)) read_gate(command);
+    remark_on_command(command.words, remarks_);
   }
 
   // all_reduce_perf -b 4G -e 4G -n 50 -w 20
@@ -268,20 +244,21 @@ class ScriptReader {
     const ShellValue& file = command.words[1];
     const fs::path base = fs::path(file.text).filename();
     if (is_activation(file.text)) {
-      return remark(Remark::Kind::kNotNeeded, "source " + printable(base.string(), 60),
-                    "Tessera needs no Python environment");
+      return remarks_.add(Remark::Kind::kNotNeeded, "source " + printable(base.string(), 60),
+                          "Tessera needs no Python environment");
     }
     // "$(dirname "$0")/env_vars.sh" lies beside the script.
     const fs::path found = find_file_of_script(file.is_known() ? file.text : base.string(), variables_, facts_);
     if (!found.empty()) return walk_file(found, {});
-    if (!file.is_known()) return remark(Remark::Kind::kComputed, "source " + printable(file.text, 60), file.unknown);
+    if (!file.is_known())
+      return remarks_.add(Remark::Kind::kComputed, "source " + printable(file.text, 60), file.unknown);
     throw UsageError(fmt::format("{}: source {}: there is no such file; put it beside {}, or remove the line", place_,
                                  printable(file.text, 100), facts_.name));
   }
 
   void walk_file(const fs::path& path, const BareCommand& around) {
     const std::string from = enter_inner();
-    remark(Remark::Kind::kTaken, path.filename().string(), "read");
+    remarks_.add(Remark::Kind::kTaken, path.filename().string(), "read");
     walk(text_of_script(path), path.filename().string(), around);
     leave_inner(from);
   }
@@ -314,7 +291,7 @@ class ScriptReader {
     const fs::path moved = (folder / target.text).lexically_normal();
     std::error_code none;
     if (target.is_known() && fs::is_directory(moved, none)) return set_known("PWD", moved.string());
-    remark(
+    remarks_.add(
         target.is_known() ? Remark::Kind::kLeftOut : Remark::Kind::kComputed, "cd " + printable(target.text, 60),
         target.is_known() ? "there is no such folder here; paths are taken from the script's folder" : target.unknown);
   }
@@ -338,7 +315,7 @@ class ScriptReader {
     if (trainings.empty()) std::swap(trainings, helpers);
     for (const LaunchLine& helper : helpers) {
       const bool analyses = helper.program.find("analy") != std::string::npos;
-      facts_.remarks.push_back(
+      remarks_.all.push_back(
           {analyses ? Remark::Kind::kNotNeeded : Remark::Kind::kLeftOut, helper.place, helper.shown(),
            analyses ? "a run prints what `tessera analyze-memory` says about it" : "not the training, by its name"});
     }
@@ -348,7 +325,8 @@ class ScriptReader {
   ScriptFacts facts_;
   ShellVariables variables_;
   std::set<std::string> functions_;
-  std::string place_;
+  Remarks& remarks_ = facts_.remarks;
+  std::string& place_ = remarks_.place;
   int depth_ = 0, source_depth_ = 0, num_sourced_ = 0;
   bool exports_all_ = false;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/environment.h"
+#include "experiment/import/accelerate_config.h"
 #include "experiment/import/launch_line.h"
 #include "experiment/values.h"
 
@@ -21,6 +22,8 @@ struct ScriptFacts {
   std::string name;            // what messages call it: its file name
   Allocation allocation;
   std::vector<LaunchLine> launches;  // trainings; if there are none, whatever Python programs it starts
+  LaunchLine launch;                 // the chosen one
+  AccelerateConfig accelerate;       // of its launcher
   Values gate;                       // what a run of nccl-tests becomes
   std::set<std::string> referenced;  // names of variables that the script itself uses
   Remarks remarks;

@@ -68,7 +68,6 @@ class OverviewPlots {
     plot.title = title;
     plot.x = {.label = "step", .is_whole = true, .is_tight = true};
     plot.most_points = job.size() > 20 ? 100 : 300;
-    double largest = 0;
     std::size_t num_found = 0;
     for (const std::size_t run : job) {
       const MetricCurves curves(*page_.runs[run].record);
@@ -77,9 +76,6 @@ class OverviewPlots {
         if (points.empty()) points = curves.curve(metric, CurveX::kStep);
       }
       if (points.empty() || ++num_found > kMostNamed + kMostFaint) continue;
-      for (const Point& point : points) {
-        if (std::isfinite(point.y)) largest = std::max(largest, std::abs(point.y));
-      }
       const bool is_named = num_found <= kMostNamed;
       plot.series.push_back({page_.runs[run].name, std::move(points), static_cast<int>(num_found - 1),
                              is_named ? Series::Role::kData : Series::Role::kFaint});
@@ -89,7 +85,7 @@ class OverviewPlots {
     // Grey below the colours.
     std::stable_partition(plot.series.begin(), plot.series.end(),
                           [](const Series& series) { return series.role == Series::Role::kFaint; });
-    plot.y = number_axis("loss", "", largest);
+    plot.y = number_axis("loss", "", largest_y(plot.series));
     std::string caption;
     if (num_found > kMostNamed) {
       caption = fmt::format("{} runs; the first {} in colour, {} in grey.", num_found, kMostNamed,

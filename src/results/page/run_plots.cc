@@ -17,16 +17,6 @@ constexpr std::size_t kMostLines = kNumStyles, kMostLinesOfMany = 8;
 constexpr std::size_t kMostRankBars = 16;
 constexpr double kFarCapacity = 3;  // times the highest reading
 
-double largest_y(const std::vector<Series>& all) {
-  double largest = 0;
-  for (const Series& series : all) {
-    for (const Point& point : series.points) {
-      if (std::isfinite(point.y)) largest = std::max(largest, std::abs(point.y));
-    }
-  }
-  return largest;
-}
-
 class RunPlots {
  public:
   RunPlots(const PageContent& page, std::size_t run)
@@ -256,6 +246,16 @@ class RunPlots {
 };
 
 }  // namespace
+
+double largest_y(const std::vector<Series>& all) {
+  double largest = 0;
+  for (const Series& series : all) {
+    for (const Point& point : series.points) {
+      if (std::isfinite(point.y)) largest = std::max(largest, std::abs(point.y));
+    }
+  }
+  return largest;
+}
 
 std::vector<std::string> run_plots(const PageContent& page, std::size_t run) {
   return RunPlots(page, run).all();

@@ -64,16 +64,13 @@ std::string cell_html(const RunCell& cell, bool is_number) {
 }
 
 std::string controls(const PageContent& page) {
-  std::vector<std::string> states;
-  for (const char* state : kStates) {
-    if (std::any_of(page.runs.begin(), page.runs.end(), [&](const RunFigures& run) { return run.state == state; })) {
-      states.push_back(state);
-    }
-  }
   std::string out =
       "<div class=\"controls\"><label>Filter <input id=\"filter\" type=\"search\" placeholder=\"name, strategy, ...\" "
       "autocomplete=\"off\"></label><label>Status <select id=\"status\"><option value=\"\">all</option>";
-  for (const std::string& state : states) out += fmt::format("<option>{}</option>", html_text(state));
+  for (const char* state : kStates) {
+    const auto has_it = [&](const RunFigures& run) { return run.state == state; };
+    if (std::any_of(page.runs.begin(), page.runs.end(), has_it)) out += fmt::format("<option>{}</option>", state);
+  }
   return out + fmt::format("</select></label><span id=\"shown\" role=\"status\">{0} of {0} runs</span></div>",
                            page.runs.size());
 }

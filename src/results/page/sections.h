@@ -75,6 +75,7 @@ std::string section(const std::string& id, const std::string& heading, const std
 std::string figure(const std::string& svg, const std::string& caption = "");
 std::string run_link(const PageContent& page, std::size_t run);  // its name; a link where it has a section
 std::string badge(const std::string& state);
+double largest_y(const std::vector<Series>& all);  // without its sign, to choose an axis by
 std::string page_table(const PageTable& table);
 // Runs in groups of one job each, since only these are comparable; the largest group first.
 std::vector<std::vector<std::size_t>> runs_by_job(const PageContent& page);

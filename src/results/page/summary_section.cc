@@ -40,14 +40,11 @@ std::string states_sentence(const PageContent& page) {
 // "bloom-qa: 8 runs with single, zero2 on 1 to 8 GPUs (NVIDIA H200)"
 std::string what_ran(const PageContent& page, const std::vector<std::size_t>& group) {
   std::vector<std::string> strategies, devices;
-  const auto add = [](std::vector<std::string>& all, const std::string& one) {
-    if (!one.empty() && std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
-  };
   double least = 0, most = 0;
   for (const std::size_t i : group) {
     const RunFigures& run = page.runs[i];
-    add(strategies, run.strategy);
-    for (const std::string& device : run.record->devices) add(devices, device);
+    add_once(strategies, run.strategy);
+    for (const std::string& device : run.record->devices) add_once(devices, device);
     if (!run.num_ranks) continue;
     least = least == 0 ? *run.num_ranks : std::min(least, *run.num_ranks);
     most = std::max(most, *run.num_ranks);
@@ -55,6 +52,8 @@ std::string what_ran(const PageContent& page, const std::vector<std::size_t>& gr
   const RunFigures& first = page.runs[group.front()];
   std::string out =
       fmt::format("{}: {}", first.job.empty() ? "unnamed job" : first.job, counted(std::ssize(group), "run"));
+  std::erase(strategies, "");
+  std::erase(devices, "");
   if (!strategies.empty()) out += " with " + join(strategies, ", ");
   if (most > 0) {
     out += least == most ? fmt::format(" on {}", counted(std::llround(most), first.rank_word()))

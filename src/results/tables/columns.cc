@@ -187,9 +187,7 @@ Column find_column(const std::string& name, const TableSpec& table) {
     names.push_back(each);
   }
   if (const Metric* metric = find_metric(name)) return {metric->label, name};
-  for (const std::string& each : metric_names()) {
-    if (std::find(names.begin(), names.end(), each) == names.end()) names.push_back(each);
-  }
+  for (const std::string& each : metric_names()) add_once(names, each);
   throw UsageError(fmt::format("{}: table {}: unknown column '{}'{}; columns: {}", table.file, table.name,
                                printable(name, 40), did_you_mean(name, names), join(names, ", ")));
 }

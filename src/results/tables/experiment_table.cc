@@ -34,10 +34,6 @@ std::string efficiency_note(StudyKind kind) {
   return "";
 }
 
-void add_once(std::vector<std::string>& list, const std::string& text) {
-  if (!text.empty() && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
-}
-
 // Cells look into the history, which brief records do not have.
 void read_whole(std::vector<ChosenRow>& rows) {
   for (ChosenRow& row : rows) {
@@ -60,9 +56,8 @@ std::vector<Answer> answers_below(const TableSpec& spec, const ChosenRows& chose
 std::string answer_list(const std::vector<Answer>& answers) {
   std::string list;
   for (const Answer& answer : answers) {
-    const std::string said = answer.why_not.empty() ? answer.answer : "cannot be answered: " + answer.why_not;
-    list += fmt::format("<dt>{}</dt><dd>{}<br><small>{}</small></dd>\n", html_text(answer.question), html_text(said),
-                        html_text(answer.arithmetic));
+    list += fmt::format("<dt>{}</dt><dd>{}<br><small>{}</small></dd>\n", html_text(answer.question),
+                        html_text(answer.said()), html_text(answer.arithmetic));
   }
   return list.empty() ? "" : "<dl>\n" + list + "</dl>\n";
 }
@@ -97,8 +92,7 @@ TableSpec find_table(const std::string& name, const std::vector<TableSpec>& tabl
   }
   if (std::optional<TableSpec> general = general_table(name, experiments)) return *std::move(general);
   for (const ExperimentSpec& experiment : experiments) {
-    if (!is_in_table(experiment, tables) && std::find(names.begin(), names.end(), experiment.family) == names.end())
-      names.push_back(experiment.family);
+    if (!is_in_table(experiment, tables)) add_once(names, experiment.family);
   }
   throw UsageError(fmt::format("no table '{}'{}; tables: {}", name, did_you_mean(name, names), join(names, ", ")));
 }
@@ -112,7 +106,7 @@ std::optional<TableSpec> general_table(const std::string& name, const std::vecto
     if (experiment.name != folder && !experiment.name.starts_with(folder + "/")) continue;
     rows.push_back(experiment.name);
     if (find_experiment(all, experiment.study.baseline) != nullptr) add_once(baselines, experiment.study.baseline);
-    add_once(notes, efficiency_note(experiment.study.kind));
+    if (const std::string note = efficiency_note(experiment.study.kind); !note.empty()) add_once(notes, note);
     is_by_layers |= experiment.study.kind == StudyKind::kWeakByLayers;
   }
   if (rows.empty()) return std::nullopt;

@@ -21,9 +21,7 @@ double median_of_sorted(const std::vector<double>& sorted) {
 std::string common_text(const std::vector<Found>& repeats) {
   std::vector<std::string> texts;
   for (const Found& each : repeats) {
-    if (!each.text.empty() && std::find(texts.begin(), texts.end(), each.text) == texts.end()) {
-      texts.push_back(each.text);
-    }
+    if (!each.text.empty()) add_once(texts, each.text);
   }
   const bool has_values =
       std::any_of(repeats.begin(), repeats.end(), [](const Found& each) { return each.value.has_value(); });

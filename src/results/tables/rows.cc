@@ -71,9 +71,7 @@ void check_named_rows(const TableSpec& table, const std::vector<ExperimentSpec>&
                       const std::vector<NamedRun>& named) {
   std::vector<std::string> names;
   for (const ChosenRow& row : chosen.rows) names.push_back(row.name);
-  for (const ChosenRow& row : chosen.baselines) {
-    if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
-  }
+  for (const ChosenRow& row : chosen.baselines) add_once(names, row.name);
   for (const NamedRun& each : named) {
     const bool is_full_name =
         each.row.find('/') != std::string::npos && find_experiment(experiments, each.row) != nullptr;
@@ -251,7 +249,7 @@ std::vector<std::string> unequal_row_notes(const TableSpec& table, const ChosenR
   for (const ChosenRow& row : chosen.rows) {
     for (const RunRecord& run : row.records) {
       for (const std::string& note : broken_promises(row, run)) {
-        if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+        add_once(notes, note);
       }
     }
   }
