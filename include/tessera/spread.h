@@ -25,7 +25,7 @@ namespace tessera {
 // When backward starts to gather the next unit: not ahead, before a unit computes, or after it.
 enum class BackwardPrefetch { kNone, kPre, kPost };
 
-// src/parallel/spread_options.cc declares each option's name and help for users.
+// src/parallel/placement.cc declares each option's name and help for users.
 struct SpreadOptions {
   std::string strategy = "auto";    // auto: single on one rank, ddp on several
   bool offload_optimizer = false;   // master values, moments and reduced gradients in host memory, updated there

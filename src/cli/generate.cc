@@ -84,9 +84,9 @@ void check_sampling_flags(const Schema& schema, const GenerateSettings& s) {
 
 // Warns about options of the folder's generation_config.json that are not supported.
 void warn_of_the_rest(const Json& own, const std::string& origin) {
-  static const Json neutral = parse_json(R"({"num_beams": 1, "num_beam_groups": 1, "num_return_sequences": 1,
+  static const Json neutral = parse_json(R"({"num_beams": 1, "num_beam_groups": 1,
       "repetition_penalty": 1.0, "penalty_alpha": 0.0, "no_repeat_ngram_size": 0, "min_p": 0.0, "typical_p": 1.0,
-      "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "max_length": 20, "min_length": 0, "min_new_tokens": 0,
+      "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "num_return_sequences": 1, "max_length": 20, "min_length": 0, "min_new_tokens": 0,
       "forced_bos_token_id": null, "forced_eos_token_id": null, "bad_words_ids": null, "stop_strings": null,
       "suppress_tokens": null})",
                                          "the defaults");

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <limits>
 #include <system_error>
 #include <tuple>
@@ -104,14 +105,19 @@ Pipe::Pipe() {
 }
 
 bool write_all(int fd, std::string_view bytes, int patience_ms) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(patience_ms);
   while (!bytes.empty()) {
     const ssize_t count = retry_when_interrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
     if (count >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(count));
       continue;
     }
+    if (errno != EAGAIN) return false;
     pollfd ready{fd, POLLOUT, 0};
-    if (errno != EAGAIN || ::poll(&ready, 1, patience_ms) == 0) return false;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const int found = ::poll(&ready, 1, patience_ms < 0 ? -1 : static_cast<int>(std::max<std::int64_t>(left, 0)));
+    if (found == 0 || (found < 0 && errno != EINTR)) return false;
   }
   return true;
 }

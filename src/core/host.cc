@@ -73,16 +73,15 @@ std::optional<std::int64_t> named_number(std::string_view text, std::string_view
   return std::nullopt;
 }
 
-// In a container the path of /proc/self/cgroup is the host's and the root of the file system is ours: missing folders
-// are skipped, and the root is always last.
+// In a container the path of /proc/self/cgroup is the host's and the root of the file system is ours: all but the last
+// folder, the root, may be missing.
 std::vector<std::filesystem::path> cgroup_folders(const std::filesystem::path& root, std::string_view controller) {
   const auto path = parse_cgroup_path(read_if_possible(root / "proc/self/cgroup"), controller);
   if (!path) return {};
   const auto mount = controller.empty() ? root / "sys/fs/cgroup" : root / "sys/fs/cgroup" / controller;
   std::vector<std::filesystem::path> folders;
-  for (std::filesystem::path folder = path->substr(1);; folder = folder.parent_path()) {
-    const auto candidate = folder.empty() ? mount : mount / folder;
-    if (is_folder(candidate)) folders.push_back(candidate);
+  for (auto folder = std::filesystem::path(*path).relative_path();; folder = folder.parent_path()) {
+    folders.push_back(folder.empty() ? mount : mount / folder);
     if (folder.empty()) return folders;
   }
 }

@@ -19,6 +19,7 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kJsonSpace = " \t\r\n";
 constexpr std::string_view kPunctuation = "{}[]:,";
+constexpr std::string_view kWordEnds = " \t\r\n{}[]:,\"";
 
 unsigned char byte_at(std::string_view text, std::size_t offset) {
   return static_cast<unsigned char>(text[offset]);
@@ -28,13 +29,20 @@ struct Token {
   std::size_t begin, end;  // both the text's size at its end
 };
 
+bool begins_comment(std::string_view text, std::size_t offset, JsonComments comments) {
+  const std::string_view next = text.substr(offset, 2);
+  return comments == JsonComments::kAllowed && (next == "//" || next == "/*");
+}
+
+// Blanks and comments; one that is not closed stays, as a word that no value begins with.
 std::size_t skip_space(std::string_view text, std::size_t offset, JsonComments comments) {
   while (true) {
     offset = std::min(text.find_first_not_of(kJsonSpace, offset), text.size());
-    const std::string_view next = text.substr(offset, 2);
-    if (comments == JsonComments::kRefused || (next != "//" && next != "/*")) return offset;
-    const std::size_t end = next == "//" ? text.find('\n', offset) : text.find("*/", offset + 2);
-    offset = end == std::string_view::npos ? text.size() : end + (next == "//" ? 1 : 2);
+    if (!begins_comment(text, offset, comments)) return offset;
+    const bool is_line = text[offset + 1] == '/';
+    const std::size_t end = is_line ? text.find('\n', offset) : text.find("*/", offset + 2);
+    if (end == std::string_view::npos && !is_line) return offset;
+    offset = end == std::string_view::npos ? text.size() : end + (is_line ? 1 : 2);
   }
 }
 
@@ -43,7 +51,14 @@ Token next_token(std::string_view text, std::size_t offset, JsonComments comment
   const std::size_t begin = skip_space(text, offset, comments);
   if (begin == text.size()) return {begin, begin};
   if (kPunctuation.find(text[begin]) != std::string_view::npos) return {begin, begin + 1};
-  if (text[begin] != '"') return {begin, std::min(text.find_first_of(" \t\r\n{}[]:,\"", begin), text.size())};
+  if (text[begin] != '"') {
+    std::size_t end = begin + 1;
+    while (end < text.size() && kWordEnds.find(text[end]) == std::string_view::npos &&
+           !begins_comment(text, end, comments)) {
+      ++end;
+    }
+    return {begin, end};
+  }
   std::size_t end = begin + 1;
   while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
   return {begin, std::min(end + 1, text.size())};
@@ -169,6 +184,9 @@ JsonMistake explain_json_mistake(std::string_view text, std::size_t offset, Json
       continue;
     }
     if (!is_sound && word[0] == '"') return explain_string(text, token, offset);
+    if (begins_comment(text, token.begin, comments)) {
+      return {position_of(text, token.begin), "expected */ at the end of this comment, found the end of the text"};
+    }
     const bool is_bad_number = !is_sound && looks_like_number(word);
     return {position_of(text, token.begin),
             fmt::format("expected {}, found {}", is_bad_number ? "a number that JSON allows" : context.expected(),

@@ -38,6 +38,15 @@ TEST(JsonReader, FindsValuesAndTheirNamesInTheText) {
   EXPECT_EQ(root.at("e").at("f").place(), "x.json:2:69");
 }
 
+TEST(JsonReader, CommentsMayFollowAValueAtOnce) {
+  const auto nothing = [](const JsonReader&) {};
+  EXPECT_EQ(refusal("{\"a\": 1// first\n, \"b\": 2, \"b\": 3}", nothing),
+            "x.json:2:11: the key \"b\" appears twice in one object");
+  EXPECT_EQ(refusal(R"({"a": 1/* x y */, "a": 2})", nothing), "x.json:1:19: the key \"a\" appears twice in one object");
+  EXPECT_EQ(refusal("{}\n /* open", nothing),
+            "x.json:2:2: expected */ at the end of this comment, found the end of the text");
+}
+
 TEST(JsonReader, ReadsMembersAndTheirDefaults) {
   const JsonText json(R"({"name": "n", "on": true, "size": 3, "n_size": 3, "rate": 0.5, "none": null, "ids": [1, 2]})",
                       "x");

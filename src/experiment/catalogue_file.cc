@@ -92,6 +92,9 @@ class ExperimentReader {
       keys.insert(keys.end(), {"tessera_experiments", "family", "tables", "table_notes", "models"});  // table_spec.h
     }
     level.allow_only(keys);
+    for (const auto& [key, value] : level.members()) {
+      if (value.is_null()) value.refuse_value("a value");  // null takes away a setting, never a section
+    }
     const std::string place = path.empty() ? spec.file : fmt::format("{}: {}", spec.file, path);
     overlay(level, place, spec);
     overlay_preset(level, place, spec);

@@ -9,6 +9,7 @@
 #include "core/text.h"
 
 namespace tessera {
+
 bool is_variable_name(std::string_view name) {
   return !name.empty() && begins_shell_name(name[0]) && std::all_of(name.begin(), name.end(), is_in_shell_name);
 }

@@ -116,8 +116,8 @@ struct ImageData {
   std::unique_ptr<ImageDataset> training, evaluation;  // evaluation is null if there is nothing to evaluate on
 };
 
-// Reads validation images if `evaluates`. --max_train_samples and --max_eval_samples
-// pick images evenly from the list, so that every class gets its share. Throws UsageError naming the folder or file.
+// Reads validation images if `evaluates`. --max_train_samples and --max_eval_samples pick images evenly from the list,
+// so that every class gets its share. Throws UsageError naming the folder or file.
 ImageData open_image_data(const TrainSettings& settings, bool evaluates) {
   const DataSettings& data = settings.data;
   const auto open = [&](ImageSplit split, std::int64_t count) {

@@ -80,9 +80,14 @@ void forward_part(c10::ScalarType type, const void* x, const void* bias, void* o
 TESSERA_VECTORISED
 void backward_part(c10::ScalarType type, const void* grad, const void* x, const void* bias, void* grad_x,
                    void* grad_bias, std::int64_t num_rows, std::int64_t C, std::int64_t begin) {
-  with_float_type(type, [&](auto* null) {
-    backward_stripe<std::remove_pointer_t<decltype(null)>>(grad, x, bias, grad_x, grad_bias, num_rows, C, begin);
-  });
+  switch (type) {  // not with_float_type(): captured by reference, these made float16 1.5 times as slow
+    case c10::kFloat:
+      return backward_stripe<float>(grad, x, bias, grad_x, grad_bias, num_rows, C, begin);
+    case c10::kBFloat16:
+      return backward_stripe<c10::BFloat16>(grad, x, bias, grad_x, grad_bias, num_rows, C, begin);
+    default:
+      return backward_stripe<c10::Half>(grad, x, bias, grad_x, grad_bias, num_rows, C, begin);
+  }
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct CudaRows {
   cudaStream_t stream;
 };
 
-// column_sums.cu: sums [C] over the rows of x; partial: one sum
+// row_sums.cu: sums [C] over the rows of x; partial: one sum
 void column_sums_cuda(const CudaRows& rows, const void* x, void* sums, float* partial);
 
 // bias_gelu.cu; grad_x may be grad, and `out`, the GELU's result, may be null; partial: one sum
@@ -85,7 +85,7 @@ void max_pool_backward_cuda(const CudaMaxPool& pool);
 void cross_entropy_cuda(const CudaRows& rows, void* logits, const std::int64_t* targets, float on_target,
                         float on_every, float gradient_scale, bool to_gradient, float* sum, float* partial);
 
-// add_rows.cu: rows.num_rows values of C numbers, in the order of `order`, which sorts `ids`, go to rows of the table
+// row_sums.cu: rows.num_rows values of C numbers, in the order of `order`, which sorts `ids`, go to rows of the table
 void add_rows_cuda(const CudaRows& rows, const std::int64_t* ids, const std::int64_t* order, const void* values,
                    void* table);
 
@@ -125,7 +125,7 @@ struct WidenHeads {
 };
 void widen_heads_cuda(NumberType type, const WidenHeads& heads, std::int64_t num_tokens, cudaStream_t stream);
 
-// flat_parts.cu: end_block is the function's own
+// flat_buffers.cu: end_block is the function's own
 inline constexpr int kMostParts = 32;
 struct CudaParts {
   const void* from[kMostParts];
@@ -134,7 +134,7 @@ struct CudaParts {
   unsigned end_block[kMostParts];
 };
 void put_parts_cuda(NumberType from, NumberType to, CudaParts parts, int num_parts, void* flat, cudaStream_t stream);
-// norm.cu
+// flat_buffers.cu
 void block_square_sums_cuda(NumberType type, const void* values, std::int64_t numel, std::int64_t block_numel,
                             double* sums, cudaStream_t stream);
 // sums: [num_parts, width]; begins: [num_units + 1]; of_units: [num_units] scratch; total: [1 + num_parts]

@@ -73,7 +73,7 @@ void remove_sessions(const fs::path& temporary) {
     for (const fs::path& session : own_entries(temporary / ("ompi." + name))) {
       const std::string file = session.filename().string();
       const auto process = file.starts_with("pid.") ? parse_integer(file.substr(4)) : std::nullopt;
-      if (!process || *process < 1 || !is_old_enough(session)) continue;
+      if (!process || *process < 1 || *process > std::numeric_limits<pid_t>::max() || !is_old_enough(session)) continue;
       if (has_ended(static_cast<pid_t>(*process))) remove_tree(session);
     }
   }

@@ -33,6 +33,17 @@ std::vector<std::string> whole_lines(std::string_view text) {
   return lines;
 }
 
+// The first whole line that is not blank; "": there is none.
+std::string first_line(std::string_view text) {
+  while (true) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return "";
+    const std::string_view line = text.substr(0, end);
+    if (!trim(line).empty()) return std::string(line.substr(0, line.size() - line.ends_with('\r')));
+    text.remove_prefix(end + 1);
+  }
+}
+
 std::vector<fs::path> files_like(const fs::path& folder, const std::string& begin, const std::string& end) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -234,13 +245,12 @@ std::string cgroup_memory_log_row(const CgroupMemorySample& s) {
 }
 
 bool is_cpu_memory_log(std::string_view text) {
-  const std::vector<std::string> lines = whole_lines(text);
-  return !lines.empty() && (is_plain_header(lines.front()) || is_csv_header(lines.front()));
+  const std::string line = first_line(text);
+  return is_plain_header(line) || is_csv_header(line);
 }
 
 bool is_cgroup_memory_log(std::string_view text) {
-  const std::vector<std::string> lines = whole_lines(text);
-  return !lines.empty() && is_cgroup_header(lines.front());
+  return is_cgroup_header(first_line(text));
 }
 
 CpuMemoryLog parse_cpu_memory_log(std::string_view text, const std::string& origin) {
@@ -282,8 +292,8 @@ std::string gpu_memory_log_row(std::chrono::system_clock::time_point time, const
 }
 
 bool is_gpu_memory_log(std::string_view text) {
-  const std::vector<std::string> lines = whole_lines(text);
-  return !lines.empty() && (columns_of(lines.front()) || parse_gpu_row(lines.front(), usual_columns()));
+  const std::string line = first_line(text);
+  return columns_of(line) || parse_gpu_row(line, usual_columns());
 }
 
 GpuMemoryLog parse_gpu_memory_log(std::string_view text, const std::string& origin) {

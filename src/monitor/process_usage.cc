@@ -69,8 +69,12 @@ ProcessUsage read_process_usage() {
 }
 
 void start_counting_tensors(c10::Device device) {
-  static CountingAllocator allocator;
-  if (device.is_cpu()) return c10::SetCPUAllocator(&allocator, 1);
+  if (device.is_cpu()) {
+    static CountingAllocator allocator;
+    static const bool counts = (c10::SetCPUAllocator(&allocator, 1), true);  // once, though ranks may be threads
+    static_cast<void>(counts);
+    return;
+  }
   at::empty({1}, at::device(device));  // the allocator knows a device only after its first tensor
   c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
 }

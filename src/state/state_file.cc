@@ -108,7 +108,7 @@ StateReader::StateReader(const std::filesystem::path& path, const std::vector<St
     if (entry == nullptr) {
       if (!tensor.name.ends_with("num_batches_tracked")) missing.push_back(tensor.name);
     } else if (entry->shape != tensor.shape) {
-      misshapen.push_back(fmt::format("{} ({} in the file, {} in the model)", printable(tensor.name),
+      misshapen.push_back(fmt::format("{} ({} in the file, {} in the model)", printable(tensor.name, 100),
                                       shape_text(entry->shape), shape_text(tensor.shape)));
     } else {
       entry_of_.emplace(tensor.name, entry);

@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-// With AMP, units are float32 whatever the model computes in. Unless the settings apply weight
-// decay to everything, one-dimensional parameters (biases and norms) are exempt, as in Hugging Face's Trainer.
+// With AMP, units are float32 whatever the model computes in. Unless the settings apply weight decay to everything,
+// one-dimensional parameters (biases and norms) are exempt, as in Hugging Face's Trainer.
 TrainStepOptions step_options(const TrainSettings& settings, const torch::nn::Module& model, at::Device device,
                               ParameterSource first_values = {});
 

@@ -122,6 +122,7 @@ std::optional<Json> generation_config_of(const Json& config) {
 }
 
 std::string architecture_of(const Json& config) {
+  if (!config.is_object()) return "";
   const Json first = config.value("/architectures/0"_json_pointer, Json());
   return first.is_string() ? first.get<std::string>() : "";
 }

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "state/checkpoint_folder.h"
 #include "state/output_lock.h"
+#include "support/weight_bytes.h"
 #include "weights/weights.h"
 
 namespace tessera {
@@ -244,10 +245,7 @@ TEST_F(CheckpointCommand, OneIsEvaluatedAskedShownAndConverted) {
   for (const WeightEntry& entry : from_run.entries()) {
     const WeightEntry* same = from_checkpoint.find(entry.name);
     ASSERT_NE(same, nullptr) << entry.name;
-    const auto num_bytes = static_cast<std::size_t>(entry.num_bytes());
-    EXPECT_TRUE(std::string_view(from_checkpoint.data(*same), num_bytes) ==
-                std::string_view(from_run.data(entry), num_bytes))
-        << entry.name;
+    EXPECT_TRUE(bytes_of(from_checkpoint, *same) == bytes_of(from_run, entry)) << entry.name;
   }
   const Ended shown = run_tessera("inspect " + checkpoint);
   EXPECT_EQ(shown.status, 0) << shown.output;

@@ -6,6 +6,7 @@
 
 #include "commands/train_command.h"
 #include "core/file.h"
+#include "support/weight_bytes.h"
 #include "weights/weights.h"
 
 namespace tessera {
@@ -205,8 +206,8 @@ TEST_F(ForeignCheckpointCommand, OnesWeightsAreShownAndConverted) {
       ASSERT_NE(same, nullptr) << name << ": " << entry.name;
       for (std::int64_t i = 0; i < entry.numel; ++i) {
         float ours = 0, theirs = 0;
-        std::memcpy(&ours, found.data(*same) + i * 4, 4);
-        std::memcpy(&theirs, wanted.data(entry) + i * 4, 4);
+        std::memcpy(&ours, bytes_of(found, *same).data() + i * 4, 4);
+        std::memcpy(&theirs, bytes_of(wanted, entry).data() + i * 4, 4);
         ASSERT_NEAR(ours, theirs, 2e-4) << name << ": " << entry.name << " " << i;
       }
     }

@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "support/program.h"
 #include "support/test_folder.h"
+#include "support/weight_bytes.h"
 #include "support/weight_files.h"
 #include "weights/safetensors.h"
 #include "weights/weights.h"
@@ -113,9 +114,7 @@ TEST(Convert, BetweenFormatsAndShardsNothingChanges) {
     const WeightEntry* there = written.find(entry.name);
     ASSERT_NE(there, nullptr) << entry.name;
     EXPECT_EQ(there->shape, entry.shape);
-    EXPECT_EQ(std::string_view(written.data(*there), there->num_bytes()),
-              std::string_view(source.data(entry), entry.num_bytes()))
-        << entry.name;
+    EXPECT_EQ(bytes_of(written, *there), bytes_of(source, entry)) << entry.name;
   }
   EXPECT_EQ(read_json_file(folder.path() / "shards/config.json"),
             read_json_file(reference("bloom_safetensors") / "config.json"));

@@ -29,11 +29,6 @@ std::string read_all(const fs::path& path) {
   return text.str();
 }
 
-bool is_alive(const fs::path& process) {
-  const char state = process_state(process);
-  return state != 'Z' && state != '\0';
-}
-
 }  // namespace
 
 std::string tessera_binary() {
@@ -136,7 +131,7 @@ std::vector<pid_t> StartedRun::processes() const {
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
     // Between fork and exec a process of this test does not have the mark yet: a later call finds it.
-    if (pid > 0 && contains(read_all(entry.path() / "environ"), mark_) && is_alive(entry.path())) found.push_back(pid);
+    if (pid > 0 && contains(read_all(entry.path() / "environ"), mark_) && !has_ended(pid)) found.push_back(pid);
   }
   return found;
 }

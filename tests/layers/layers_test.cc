@@ -77,7 +77,7 @@ Includes read_includes(const fs::path& root) {
   return includes;
 }
 
-// "comm" for comm/group.cc and for the public tessera/world.h; empty for what belongs to no layer.
+// "comm" for comm/world.cc and for the public tessera/world.h; empty for what belongs to no layer.
 std::string layer_of(const Layers& layers, const std::string& file) {
   if (const auto found = layers.owner_of_public.find(file); found != layers.owner_of_public.end()) return found->second;
   const std::string folder = file.substr(0, file.find('/'));
@@ -186,6 +186,42 @@ TEST(Layers, EveryFolderOfSrcIsOne) {
   for (const auto& entry : fs::directory_iterator(root / "src")) {
     if (!entry.is_directory()) continue;
     EXPECT_TRUE(layers.by_name.contains(entry.path().filename().string())) << entry.path();
+  }
+}
+
+// A name of one of our files in a comment leads somewhere: as written, or below some folder.
+TEST(Layers, FilesThatCommentsNameExist) {
+  const fs::path root = TESSERA_SOURCE_FOLDER;
+  const std::set<std::string> others = {"jpeglib.h", "NAME.cc", "NAME.cu", "packaging/wheel/start.cc"};
+  std::vector<std::pair<std::string, std::string>> comments;  // place, text
+  std::set<std::string> names;                                // "comm/world.cc", "world.cc"
+  for (const char* folder : {"src", "include", "tests", "bench"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".h" && extension != ".cc" && extension != ".cu" && extension != ".cuh") continue;
+      const std::string file = fs::relative(entry.path(), root).generic_string();
+      for (std::size_t begin = 0; begin != std::string::npos; begin = file.find('/', begin)) {
+        names.insert(file.substr(begin == 0 ? 0 : ++begin));
+        if (begin == 0) ++begin;
+      }
+      std::size_t number = 0;
+      for (const std::string& line : split(read_file(entry.path()), '\n')) {
+        ++number;
+        const std::size_t comment = line.find("//");
+        if (comment == std::string::npos || line.substr(0, comment).find('"') != std::string::npos) continue;
+        comments.emplace_back(fmt::format("{}:{}", file, number), line.substr(comment + 2));
+      }
+    }
+  }
+  ASSERT_GE(comments.size(), 5'000u);
+  // Not "transformer.h.3", a module's name.
+  const std::regex pattern(R"re((?:^|[\s(`,;])([A-Za-z_][\w/]*\.(?:cc|cuh|cu|h))(?!\w|\.\w))re");
+  for (const auto& [place, text] : comments) {
+    if (text.find(".c") == std::string::npos && text.find(".h") == std::string::npos) continue;
+    for (std::sregex_iterator found(text.begin(), text.end(), pattern), end; found != end; ++found) {
+      const std::string name = (*found)[1];
+      EXPECT_TRUE(names.contains(name) || others.contains(name)) << place << " names " << name;
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// One trial: a run is disturbed at a random moment, judged, and gone on with; its model must be that of the undisturbed
+// One trial: a run is disturbed at a random moment, judged, and resumed; its model must be that of the undisturbed
 // run, to the byte.
 #pragma once
 

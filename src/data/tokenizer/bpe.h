@@ -194,7 +194,7 @@ class Bpe {
   // `where` is what messages call the model's place. Throws if a merge names a token that the vocabulary does not have.
   Bpe(Vocabulary vocabulary, const MergePairs& merges, BpeSettings settings, const std::string& where);
 
-  // From now on pieces are bytes, and the vocabulary's characters stand for them (byte_level.h). Returns false if this
+  // From now on pieces are bytes, and the vocabulary's characters stand for them. Returns false if this
   // model needs characters.
   bool read_bytes();
 
