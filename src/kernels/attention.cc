@@ -1,6 +1,6 @@
 // The choice of a way to compute packed attention, and the one by libtorch's own operators.
 //
-// Letters: T tokens of all sequences, L tokens of one, H heads, head size D.
+// Letters: T tokens of all sequences, L tokens of one, H heads of queries, Hkv of keys and values, head size D.
 #include "kernels/attention.h"
 
 #include <ATen/Context.h>
@@ -43,8 +43,12 @@ void check_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   check(q.dim() == 3 && q.size(1) > 0 && q.size(2) > 0, kAttentionName,
         fmt::format("q as [tokens, heads, head size] but got {}", shape_text(q)));
   for (const auto* other : {&k, &v}) {
-    check(other->sizes() == q.sizes() && other->scalar_type() == q.scalar_type() && other->device() == q.device(),
-          kAttentionName, fmt::format("q, k and v alike but got {} and {}", shape_text(q), shape_text(*other)));
+    check(other->dim() == 3 && other->sizes() == k.sizes() && other->size(0) == q.size(0) && other->size(1) > 0 &&
+              q.size(1) % other->size(1) == 0 && other->size(2) == q.size(2) &&
+              other->scalar_type() == q.scalar_type() && other->device() == q.device(),
+          kAttentionName,
+          fmt::format("q, k and v alike, where the heads of q may be a multiple of those of k and v, but got {} and {}",
+                      shape_text(q), shape_text(*other)));
   }
   check(how.cu_seqlens.defined() && how.cu_seqlens.device() == q.device(), kAttentionName,
         "cu_seqlens on the device of q");
@@ -59,6 +63,10 @@ void check_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   }
   check(how.dropout >= 0 && how.dropout < 1, kAttentionName,
         fmt::format("a dropout in [0, 1) but got {}", how.dropout));
+  check(std::isfinite(how.scale) && how.scale >= 0, kAttentionName,
+        fmt::format("a positive scale, or 0 for 1 / sqrt(head size), but got {}", how.scale));
+  check(how.window >= 0, kAttentionName,
+        fmt::format("a window of at least one token, or 0 for none, but got {}", how.window));
 }
 
 using torch::autograd::AutogradContext;
@@ -82,14 +90,27 @@ at::Tensor heads_first(const at::Tensor& x, const Span& span) {  // [H, L, D] fl
   return x.narrow(0, span.begin, span.length).transpose(0, 1).to(at::kFloat);
 }
 
+// Of keys or values, one for each query head.
+at::Tensor heads_first(const at::Tensor& x, const Span& span, std::int64_t H) {
+  const auto own = heads_first(x, span);
+  return own.size(0) == H ? own : own.repeat_interleave(H / own.size(0), 0);
+}
+
+// The gradient of the Hkv heads that heads_first() repeated.
+at::Tensor sum_groups(const at::Tensor& grad, std::int64_t Hkv) {
+  return grad.size(0) == Hkv ? grad : grad.unflatten(0, {Hkv, grad.size(0) / Hkv}).sum(1);
+}
+
 // The scores of one sequence with bias and mask: [H, L, L].
 at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const PackedAttention& how) {
   const std::int64_t L = q.size(1);
-  auto scores = at::bmm(q, k.transpose(1, 2)).mul_(1.0 / std::sqrt(static_cast<double>(q.size(2))));
+  auto scores = at::bmm(q, k.transpose(1, 2)).mul_(scale_of(how, q.size(2)));
   const auto position = at::arange(L, q.options());
   const auto distance = position.unsqueeze(0) - position.unsqueeze(1);  // j - i
   if (how.alibi_slopes) scores.add_(how.alibi_slopes->view({-1, 1, 1}) * distance);
-  return scores.masked_fill_(distance > 0, -std::numeric_limits<double>::infinity());
+  auto hidden = distance > 0;
+  if (how.window > 0) hidden.logical_or_(distance <= -how.window);
+  return scores.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
 }
 
 // The factor on each probability: 0 or 1 / (1 - p).
@@ -113,12 +134,13 @@ OperatorForward forward_of(const at::Tensor& q, const at::Tensor& k, const at::T
     result.generator = generator.clone();
   }
   for (const Span& span : spans_of(how.cu_seqlens)) {
-    const auto scores = scores_of(heads_first(q, span), heads_first(k, span), how);
+    const auto scores = scores_of(heads_first(q, span), heads_first(k, span, q.size(1)), how);
     const auto logsumexp = at::logsumexp(scores, {2}, /*keepdim=*/true);
     auto probabilities = (scores - logsumexp).exp_();
     if (drops(how)) probabilities.mul_(dropout_mask(probabilities, how.dropout, generator));
     result.logsumexp.narrow(1, span.begin, span.length).copy_(logsumexp.squeeze(2));
-    result.out.narrow(0, span.begin, span.length).copy_(at::bmm(probabilities, heads_first(v, span)).transpose(0, 1));
+    const auto out = at::bmm(probabilities, heads_first(v, span, q.size(1)));
+    result.out.narrow(0, span.begin, span.length).copy_(out.transpose(0, 1));
   }
   return result;
 }
@@ -127,14 +149,15 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const at::Tensor& gra
                                                            const at::Tensor& k, const at::Tensor& v,
                                                            const PackedAttention& how, const OperatorForward& forward) {
   auto grad_q = at::empty(q.sizes(), q.options());
-  auto grad_k = at::empty(q.sizes(), q.options());
-  auto grad_v = at::empty(q.sizes(), q.options());
+  auto grad_k = at::empty(k.sizes(), k.options());
+  auto grad_v = at::empty(v.sizes(), v.options());
+  const std::int64_t H = q.size(1), Hkv = k.size(1);
   at::Generator generator;
   if (drops(how)) generator = forward.generator.clone();
-  const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
+  const double scale = scale_of(how, q.size(2));
   for (const Span& span : spans_of(how.cu_seqlens)) {
     const auto part = [&](at::Tensor& whole) { return whole.narrow(0, span.begin, span.length); };
-    const auto sq = heads_first(q, span), sk = heads_first(k, span), sv = heads_first(v, span);
+    const auto sq = heads_first(q, span), sk = heads_first(k, span, H), sv = heads_first(v, span, H);
     const auto sgrad = heads_first(grad, span), sout = heads_first(forward.out, span);
     const auto logsumexp = forward.logsumexp.narrow(1, span.begin, span.length).unsqueeze(2);
     const auto probabilities = (scores_of(sq, sk, how) - logsumexp).exp_();
@@ -147,9 +170,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const at::Tensor& gra
     }
     const auto delta = (sgrad * sout).sum(2, /*keepdim=*/true);  // = the sum of grad_p * probabilities over keys
     const auto grad_scores = grad_p.sub_(delta).mul_(probabilities).mul_(scale);
-    part(grad_v).copy_(at::bmm(kept.transpose(1, 2), sgrad).transpose(0, 1));
+    part(grad_v).copy_(sum_groups(at::bmm(kept.transpose(1, 2), sgrad), Hkv).transpose(0, 1));
     part(grad_q).copy_(at::bmm(grad_scores, sk).transpose(0, 1));
-    part(grad_k).copy_(at::bmm(grad_scores.transpose(1, 2), sq).transpose(0, 1));
+    part(grad_k).copy_(sum_groups(at::bmm(grad_scores.transpose(1, 2), sq), Hkv).transpose(0, 1));
   }
   return {grad_q, grad_k, grad_v};
 }
@@ -179,7 +202,9 @@ class OperatorAttention : public torch::autograd::Function<OperatorAttention> {
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
   check_inputs(q, k, v, how);
-  if (!q.is_cuda()) return attention_on_cpu(q, k, v, how);
+  const bool is_new = q.size(1) != k.size(1) || how.scale != 0 || how.window != 0;
+  if (!q.is_cuda() && !is_new) return attention_on_cpu(q, k, v, how);
+  if (is_new) return attention_by_operators(q, k, v, how);
   return flash_serves(q, how) ? attention_by_flash(q, k, v, how) : attention_by_operators(q, k, v, how);
 }
 

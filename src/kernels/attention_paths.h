@@ -3,6 +3,7 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <cmath>
 #include <utility>
 
 #include "kernels/attention.h"
@@ -29,6 +30,10 @@ at::Tensor attention_by_operators(const at::Tensor& q, const at::Tensor& k, cons
 
 inline bool drops(const PackedAttention& how) {
   return how.training && how.dropout > 0;
+}
+
+inline double scale_of(const PackedAttention& how, std::int64_t D) {
+  return how.scale != 0 ? how.scale : 1.0 / std::sqrt(static_cast<double>(D));
 }
 
 // `how` from an autograd node's forward to its backward. Nothing in it has a gradient.
