@@ -11,7 +11,7 @@
 
 #include "comm/gpu_support.h"
 #include "core/error.h"
-#include "model/bloom.h"
+#include "model/families/bloom.h"
 #include "model/generation.h"
 #include "model/parameters.h"
 #include "model/run_modes.h"
@@ -48,7 +48,7 @@ void report(const char* what, double ms, std::int64_t num_tokens, double flop) {
              static_cast<double>(stats.allocated_bytes[kAll].peak) / (1 << 30));
 }
 
-void train(Bloom& model, const char* what, const PackedBatch& batch, UnitRunner& runner) {
+void train(LanguageModel& model, const char* what, const PackedBatch& batch, UnitRunner& runner) {
   at::accelerator::resetPeakStats(0);
   const auto step = [&] {
     const kernels::LossSum loss = model.loss(batch, runner);
@@ -62,7 +62,7 @@ void train(Bloom& model, const char* what, const PackedBatch& batch, UnitRunner&
   report(what, ms, T, 6 * (blocks + head));
 }
 
-void generate_greedily(Bloom& model, const std::vector<TokenIds>& prompts, std::int64_t num_new) {
+void generate_greedily(LanguageModel& model, const std::vector<TokenIds>& prompts, std::int64_t num_new) {
   UnitRunner runner;
   GenerationOptions options;
   options.max_new_tokens = num_new;
@@ -80,7 +80,8 @@ int run() {
   config.hidden_size = 1024;
   config.num_layers = 24;
   config.num_heads = 16;
-  Bloom model(config, at::device(device).dtype(at::kBFloat16));
+  const auto made = make_language_model(config.to_json(), "the benchmark", at::device(device).dtype(at::kBFloat16));
+  LanguageModel& model = *made;
   initialise(model, 1);
   std::int64_t numel = 0;
   for (const at::Tensor& parameter : model.parameters()) numel += parameter.numel();

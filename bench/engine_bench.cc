@@ -23,7 +23,7 @@
 #include "core/host.h"
 #include "kernels/flat_buffers.h"
 #include "kernels/optimizers/optimizer_slice.h"
-#include "model/bloom.h"
+#include "model/families/bloom.h"
 #include "model/parameters.h"
 #include "parallel/sharded_optimizer.h"
 #include "squad_like.h"
@@ -59,10 +59,11 @@ class Trainer {
 // model computes in a half type. The same arithmetic as the engine's, so the same losses.
 class PlainLoop : public Trainer {
  public:
-  explicit PlainLoop(const Work& work) : work_(work), model_(work.config, at::device(work.device)) {
-    initialise(model_, kSeed);
+  explicit PlainLoop(const Work& work)
+      : work_(work), model_(make_language_model(work.config.to_json(), "the benchmark", at::device(work.device))) {
+    initialise(*model_, kSeed);
     const at::NoGradGuard no_gradients;
-    for (const at::Tensor& parameter : model_.parameters()) {
+    for (const at::Tensor& parameter : model_->parameters()) {
       State& state = states_.emplace_back();
       state.parameter = parameter;
       state.master = work.type == at::kFloat ? parameter.detach() : parameter.detach().clone();
@@ -70,13 +71,13 @@ class PlainLoop : public Trainer {
       state.square_mean = at::zeros_like(state.master);
       if (work.type != at::kFloat) state.parameter.set_data(state.master.to(work.type));
     }
-    model_.train();
+    model_->train();
   }
 
   double step() override {
     at::Tensor loss_sum;
     for (const PackedBatch& batch : work_.micro_batches) {
-      const at::Tensor loss = model_.loss(batch, runner_).sum;
+      const at::Tensor loss = model_->loss(batch, runner_).sum;
       loss.backward();
       if (adds_in_float32()) add_gradients();
       loss_sum = loss_sum.defined() ? loss_sum + loss.detach() : loss.detach();
@@ -123,7 +124,7 @@ class PlainLoop : public Trainer {
   }
 
   const Work& work_;
-  Bloom model_;
+  std::shared_ptr<LanguageModel> model_;
   UnitRunner runner_;
   std::vector<State> states_;
   std::int64_t num_updates_ = 0;
@@ -133,17 +134,17 @@ class EngineLoop : public Trainer {
  public:
   // `is_timed`: with the breakdown of its steps, as `tessera train` has it.
   EngineLoop(World& world, const Work& work, const SpreadOptions& spread, bool is_timed = false)
-      : work_(work), model_(work.config, at::device(at::kMeta)) {
+      : work_(work), model_(make_language_model(work.config.to_json(), "the benchmark", at::device(at::kMeta))) {
     EngineOptions options;
     options.spread = spread;
     options.types = {work.type, work.type, work.micro_batches.size() > 1};
     options.device = work.device;
     options.first_values = [this](const std::string& name, at::Tensor values) {
-      initialise_parameter(values, name, model_.initializer_range(), kSeed);
+      initialise_parameter(values, name, model_->initial_values(), kSeed);
     };
-    engine_ = std::make_unique<Engine>(world, model_, model_.units(), options);
+    engine_ = std::make_unique<Engine>(world, *model_, model_->units(), options);
     optimizer_ = std::make_unique<ShardedOptimizer>(*engine_, choose_optimizer("adamw"));
-    model_.train();
+    model_->train();
     if (is_timed) engine_->clock().begin();
   }
 
@@ -153,7 +154,7 @@ class EngineLoop : public Trainer {
       at::Tensor loss;
       {
         const auto pass = engine_->forward();
-        loss = model_.loss(work_.micro_batches[i], *engine_).sum;
+        loss = model_->loss(work_.micro_batches[i], *engine_).sum;
       }
       engine_->backward(loss, i + 1 == work_.micro_batches.size());
       loss_sum = loss_sum.defined() ? loss_sum + loss.detach() : loss.detach();
@@ -166,7 +167,7 @@ class EngineLoop : public Trainer {
 
  private:
   const Work& work_;
-  Bloom model_;
+  std::shared_ptr<LanguageModel> model_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<ShardedOptimizer> optimizer_;
 };

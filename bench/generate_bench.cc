@@ -17,7 +17,7 @@
 #include "comm/gpu_support.h"
 #include "core/error.h"
 #include "jobs/answers.h"
-#include "model/bloom.h"
+#include "model/families/bloom.h"
 #include "model/parameters.h"
 #include "squad_like.h"
 #include "support/plain_generation.h"
@@ -131,7 +131,8 @@ void print_batches(World& world, LanguageModel& model, const std::vector<TokenId
 int run_in(World& world, at::ScalarType type, const std::string& what) {
   const bool on_gpu = world.device().is_cuda();
   const BloomConfig config = config_for(on_gpu);
-  Bloom model(config, at::device(world.device()));
+  const auto made = make_language_model(config.to_json(), "the benchmark", at::device(world.device()));
+  LanguageModel& model = *made;
   initialise(model, 1);
   model.eval();
   EngineOptions options;

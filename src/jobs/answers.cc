@@ -107,10 +107,10 @@ void share(World& world, std::int64_t max_new_tokens, std::vector<TokenIds>& ans
 // layer, whose qkv, gelu and residual are about 14 times the hidden size.
 std::int64_t batch_bytes(const LanguageModel& model, std::int64_t count, std::int64_t longest, std::int64_t num_tokens,
                          std::int64_t max_new_tokens) {
-  const LanguageModelShape& shape = model.shape();
+  const DecoderShape& shape = model.shape();
   const auto element_bytes = static_cast<std::int64_t>(c10::elementSize(model.dtype()));
   const std::int64_t length = longest + max_new_tokens;
-  return count * length * (2 * shape.num_layers * shape.hidden_size * element_bytes + 12 * shape.num_heads) +
+  return count * length * (2 * shape.num_layers * shape.key_width() * element_bytes + 12 * shape.num_heads) +
          count * shape.vocab_size * (element_bytes + 4) + num_tokens * shape.hidden_size * 14 * element_bytes;
 }
 

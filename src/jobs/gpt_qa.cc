@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "jobs/qa_files.h"
-#include "model/gpt.h"
+#include "model/families/tessera_gpt.h"
 #include "settings/load.h"
 
 namespace tessera {

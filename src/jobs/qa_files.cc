@@ -240,8 +240,8 @@ ParameterSource first_values_of(const QaModel& model, std::uint64_t seed) {
 }
 
 ParameterSource fresh_values_of(const LanguageModel& model, std::uint64_t seed) {
-  return [range = model.initializer_range(), seed](const std::string& name, at::Tensor values) {
-    initialise_parameter(values, name, range, seed);
+  return [first = model.initial_values(), seed](const std::string& name, at::Tensor values) {
+    initialise_parameter(values, name, first, seed);
   };
 }
 

@@ -97,10 +97,7 @@ class QaJob : public OpenJob {
 
  private:
   std::shared_ptr<LanguageModel> model_with_blocks(std::int64_t num_blocks) const {
-    Json config = model_.model->config();
-    for (const char* key : {"n_layer", "num_layers"}) {
-      if (config.contains(key)) config[key] = num_blocks;
-    }
+    const Json config = with_num_blocks(model_.model->config(), num_blocks);
     auto model = make_language_model(config, "the model with fewer blocks", at::dtype(at::kFloat).device(at::kMeta));
     if (model->shape().num_layers != num_blocks) throw Error("a model's config does not say how many blocks it has");
     return model;

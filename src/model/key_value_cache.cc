@@ -1,4 +1,5 @@
-// Shape letters: B sequences, H heads, S slots per sequence, head size D, T tokens now, L slots in use.
+// Shape letters: B sequences, H heads, Hkv heads of keys and values, G = H / Hkv, S slots per sequence, head size D,
+// T tokens now, L slots in use.
 #include "model/key_value_cache.h"
 
 #include <ATen/ops/add.h>
@@ -68,34 +69,41 @@ void KeyValueCache::store(std::int64_t layer, const at::Tensor& k, const at::Ten
   values_[index].view({-1, shape_.head_dim}).index_copy_(0, slots_, v.reshape({-1, shape_.head_dim}));
 }
 
-void KeyValueCache::begin_token(const std::optional<at::Tensor>& slopes) {
+void KeyValueCache::begin_token() {
   const std::int64_t in_use = longest() + 1;
   if (in_use > shape_.capacity) {
     throw Error(fmt::format("generation: the cache of {} tokens per sequence is full", shape_.capacity));
   }
-  const at::Tensor rows = at::arange(shape_.num_sequences, lengths_.options());
-  slots_ = slots(rows, lengths_);
-  // How far each slot lies behind the current token (or, if unfilled, ahead of it).
-  const at::Tensor offset =
-      (at::arange(in_use, lengths_.options()) - lengths_.unsqueeze(1)).view({shape_.num_sequences, 1, 1, in_use});
-  bias_ = at::zeros({shape_.num_sequences, shape_.num_heads, 1, in_use}, lengths_.options().dtype(at::kFloat));
-  if (slopes) bias_ += slopes->view({1, -1, 1, 1}) * offset;
-  bias_.masked_fill_(offset > 0, -std::numeric_limits<float>::infinity());
+  slots_ = slots(at::arange(shape_.num_sequences, lengths_.options()), lengths_);
+  offset_ = (at::arange(in_use, lengths_.options()) - lengths_.unsqueeze(1)).unsqueeze(1);
+  biases_.clear();
 }
 
-at::Tensor KeyValueCache::attend(std::int64_t layer, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+const at::Tensor& KeyValueCache::bias_of(const kernels::PackedAttention& how) {
+  at::Tensor& bias = biases_[how.window];
+  if (bias.defined()) return bias;
+  const std::int64_t H = how.alibi_slopes ? how.alibi_slopes->numel() : 1;
+  bias = at::zeros({shape_.num_sequences, H, offset_.size(2)}, lengths_.options().dtype(at::kFloat));
+  if (how.alibi_slopes) bias += how.alibi_slopes->view({1, -1, 1}) * offset_;
+  bias.masked_fill_(offset_ > 0, -std::numeric_limits<float>::infinity());
+  if (how.window > 0) bias.masked_fill_(offset_ <= -how.window, -std::numeric_limits<float>::infinity());
+  return bias;
+}
+
+at::Tensor KeyValueCache::attend(std::int64_t layer, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                 const kernels::PackedAttention& how) {
   store(layer, k, v);
   const auto index = static_cast<std::size_t>(layer);
-  const std::int64_t lanes = shape_.num_sequences * shape_.num_heads, in_use = bias_.size(3);
-  // [B * H, L, D]: views, since the lanes of one head lie one capacity apart.
-  const at::Tensor keys = keys_[index].view({lanes, shape_.capacity, shape_.head_dim}).narrow(1, 0, in_use);
-  const at::Tensor values = values_[index].view({lanes, shape_.capacity, shape_.head_dim}).narrow(1, 0, in_use);
-  const at::Tensor scores = at::bmm(q.reshape({lanes, 1, shape_.head_dim}), keys.transpose(1, 2));
-  const double scale = 1 / std::sqrt(static_cast<double>(shape_.head_dim));
+  const std::int64_t B = shape_.num_sequences, Hkv = shape_.num_heads, D = shape_.head_dim, lanes = B * Hkv;
+  const std::int64_t H = q.size(1), G = H / Hkv, L = offset_.size(2);
+  // [B * Hkv, L, D]: views, since the lanes of one head lie one capacity apart.
+  const at::Tensor keys = keys_[index].view({lanes, shape_.capacity, D}).narrow(1, 0, L);
+  const at::Tensor values = values_[index].view({lanes, shape_.capacity, D}).narrow(1, 0, L);
+  const at::Tensor scores = at::bmm(q.reshape({lanes, G, D}), keys.transpose(1, 2)).view({B, H, L});
+  const double scale = how.scale > 0 ? how.scale : 1 / std::sqrt(static_cast<double>(D));
   // In float32: bf16 has no bits for the fraction of a bias of a few hundred.
-  const at::Tensor probabilities = at::softmax(at::add(bias_.view({lanes, 1, in_use}), scores, scale), -1);
-  return at::bmm(probabilities.to(values.scalar_type()), values)
-      .view({shape_.num_sequences, shape_.num_heads, shape_.head_dim});
+  const at::Tensor probabilities = at::softmax(at::add(bias_of(how), scores, scale), -1);
+  return at::bmm(probabilities.to(values.scalar_type()).view({lanes, G, L}), values).view({B, H, D});
 }
 
 void KeyValueCache::end_token() {

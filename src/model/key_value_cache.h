@@ -8,15 +8,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <vector>
 
+#include "kernels/attention.h"
 #include "tessera/packed_batch.h"
 
 namespace tessera {
 
 struct CacheShape {
-  std::int64_t num_layers, num_sequences, num_heads, capacity, head_dim;
+  std::int64_t num_layers, num_sequences, num_heads, capacity, head_dim;  // heads of keys and values
 };
 
 class KeyValueCache {
@@ -27,10 +28,11 @@ class KeyValueCache {
   void begin_prompt(const PackedBatch& prompts);
   void store(std::int64_t layer, const at::Tensor& k, const at::Tensor& v);  // [T, H, D]
 
-  // The next token of every sequence. `slopes`: [H] float32 or none, as in kernels::PackedAttention.
-  void begin_token(const std::optional<at::Tensor>& slopes);
-  // Stores k and v, then returns what q sees of its own sequence: all [B, H, D].
-  at::Tensor attend(std::int64_t layer, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+  void begin_token();  // the next one of every sequence
+  // Stores k and v [B, Hkv, D], then returns what q [B, H, D] sees of its own sequence: [B, H, D]. Of `how` counts what
+  // concerns scores: scale, window, slopes.
+  at::Tensor attend(std::int64_t layer, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const kernels::PackedAttention& how);
   void end_token();
 
   // Grows to this many slots per sequence, at least as many as now; call between two steps. Beyond the new cache it
@@ -45,13 +47,16 @@ class KeyValueCache {
 
  private:
   at::Tensor slots(const at::Tensor& rows, const at::Tensor& positions) const;
+  const at::Tensor& bias_of(const kernels::PackedAttention& how);
 
   CacheShape shape_;
   std::vector<at::Tensor> keys_, values_;   // per layer: [B, H, S, D]
   std::vector<std::int64_t> host_lengths_;  // of each sequence
   at::Tensor lengths_;
-  at::Tensor slots_;  // [T * H]: where the current tokens go, in rows of [B * H * S, D]
-  at::Tensor bias_;   // [B, H, 1, L] float32 of the current step: ALiBi, and -inf beyond a sequence's end
+  at::Tensor slots_;   // [T * Hkv]: where the current tokens go, in rows of [B * Hkv * S, D]
+  at::Tensor offset_;  // [B, 1, L]: how far each slot lies behind the current token (or, if unfilled, ahead of it)
+  // By window: [B, H or 1, L] float32 of the current step: ALiBi, and -inf where a token does not look.
+  std::map<std::int64_t, at::Tensor> biases_;
 };
 
 }  // namespace tessera

@@ -2,99 +2,66 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
-#include <array>
+#include <cmath>
 
 #include "core/error.h"
-#include "core/text.h"
 #include "kernels/attention.h"
-#include "kernels/layer_norm.h"
-#include "kernels/sizes.h"
-#include "model/bloom.h"
-#include "model/gpt.h"
-#include "model/step_memory.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::uint64_t kAttentionPlace = 0;  // of a unit's dropouts; the blocks number theirs from 1
-
-void check_length(const LanguageModelShape& shape, std::int64_t length) {
-  if (shape.max_positions && length > *shape.max_positions) {
-    throw Error(fmt::format("a sequence has {} tokens; the model has positions for {}", length, *shape.max_positions));
-  }
-}
-
-// The families of language models, by the model_type of their config.json.
-struct Family {
-  const char* model_type;
-  std::shared_ptr<LanguageModel> (*make)(const Json& config, const std::string& origin,
-                                         const at::TensorOptions& options);
-  std::unique_ptr<StepMemory> (*step_memory)(const Json& config, const std::string& origin, const StepShape& shape);
-};
-
-template <typename Model, typename Config>
-std::shared_ptr<LanguageModel> make(const Json& config, const std::string& origin, const at::TensorOptions& options) {
-  return std::make_shared<Model>(Config::from_json(config, origin), options);
-}
-
-constexpr std::array kFamilies = {
-    Family{"bloom", make<Bloom, BloomConfig>, bloom_step_memory},
-    Family{"tessera-gpt", make<Gpt, GptConfig>, gpt_step_memory},
-};
-
-const Family& family_of(const Json& config, const std::string& origin) {
-  const JsonSource source{&config, origin};
-  const JsonReader reader(source);
-  const std::string type = reader.text({"model_type"});
-  std::vector<std::string> names;
-  for (const Family& family : kFamilies) {
-    if (type == family.model_type) return family;
-    names.emplace_back(family.model_type);
-  }
-  reader.at("model_type").refuse_value(join(names, " or "));
-}
+constexpr std::uint64_t kEmbeddingPlace = 0;  // of the root's
 
 }  // namespace
 
-LanguageModel::AttendOfLayer LanguageModel::packed_attention_of(const PackedBatch& batch) const {
-  kernels::PackedAttention how;
-  how.cu_seqlens = batch.cu_seqlens;
-  how.max_seqlen = batch.max_seqlen;
-  how.alibi_slopes = slopes();
-  return [how, probability = shape_.attention_dropout](std::size_t, const DropoutKeys& keys) -> Attend {
-    if (!keys.active() || probability == 0) {
-      return {[how](const at::Tensor& qkv, std::int64_t parts_dim) {
-                return kernels::packed_attention(qkv, parts_dim, how);
-              },
-              how};
-    }
-    kernels::PackedAttention dropping = how;
-    dropping.training = true;
-    dropping.dropout = probability;
-    return {[dropping, key = keys.at(kAttentionPlace)](const at::Tensor& qkv, std::int64_t parts_dim) {
-      const SeededGenerator seeded(qkv.device(), key);
-      return kernels::packed_attention(qkv, parts_dim, dropping);
-    }};
-  };
-}
-
-void LanguageModelShape::read_rest(const JsonReader& reader) {
-  if (hidden_size % num_heads != 0) {
-    reader.refuse_member("hidden_size", fmt::format("{} is not a multiple of the {} heads", hidden_size, num_heads));
+LanguageModel::LanguageModel(const DecoderDescription& decoder, Json config, const at::TensorOptions& options)
+    : shape_(decoder.shape), names_(decoder.names), config_(std::move(config)) {
+  const LayerMaker make{*this, shape_, options};
+  const std::int64_t C = shape_.hidden_size, V = shape_.vocab_size;
+  embedding_ = make.parameter(names_.embedding + ".weight", {V, C});
+  if (shape_.num_learned_positions > 0) {
+    positions_ = make.parameter(names_.positions + ".weight", {shape_.num_learned_positions, C});
   }
-  layer_norm_epsilon = reader.real({"layer_norm_epsilon"}, 0, 1, layer_norm_epsilon);
-  initializer_range = reader.real({"initializer_range"}, 0, 1e3, initializer_range);
+  embedding_norm_ = make.norm(names_.embedding_norm, C);
+  torch::nn::Module& list = level_of(*this, names_.blocks);
+  for (std::int64_t i = 0; i < shape_.num_layers; ++i) {
+    const std::string index = std::to_string(i);
+    blocks_.push_back(list.register_module(index, std::make_shared<DecoderBlock>(decoder, options)));
+    units_.push_back({names_.blocks + "." + index, names_.block_class, blocks_.back().get()});
+  }
+  last_norm_ = make.norm(names_.last_norm, C);
+  if (shape_.is_tied) {
+    tied_names_ = {{names_.head + ".weight", names_.embedding + ".weight"}};
+  } else {
+    head_.weight = make.parameter(names_.head + ".weight", {V, C});
+  }
+  if (shape_.has_head_bias) head_bias_ = make.parameter(names_.head + ".bias", {V});
 }
 
-void LanguageModel::add_block(torch::nn::Module& list, const std::string& prefix, const std::string& kind,
-                              std::shared_ptr<LanguageBlock> block) {
-  const std::string index = std::to_string(units_.size());
-  list.register_module(index, block);
-  units_.push_back({prefix + index, kind, block.get()});
-  blocks_.push_back(std::move(block));
+std::optional<std::int64_t> LanguageModel::max_positions() const {
+  return shape_.num_learned_positions > 0 ? std::optional(shape_.num_learned_positions) : std::nullopt;
+}
+
+InitialValues LanguageModel::initial_values() const {
+  InitialValues values;
+  values.deviation = shape_.initializer_range;
+  values.norm_weight = shape_.norm == NormKind::kRmsOnePlus ? 0 : 1;
+  if (shape_.residual_initializer_scale != 1) {
+    values.scale = shape_.residual_initializer_scale;
+    values.scaled = {names_.output + ".weight", names_.down + ".weight"};
+  }
+  return values;
+}
+
+void LanguageModel::check_length(std::int64_t length) const {
+  if (const auto most = max_positions(); most && length > *most) {
+    throw Error(fmt::format("a sequence has {} tokens; the model has positions for {}", length, *most));
+  }
 }
 
 std::optional<at::Tensor> LanguageModel::slopes() const {
@@ -105,33 +72,68 @@ std::optional<at::Tensor> LanguageModel::slopes() const {
   return slopes_;
 }
 
-at::Tensor LanguageModel::run_units(at::Tensor x, const AttendOfLayer& attend_of, UnitRunner& runner) {
-  const DropoutKeys keys = is_training() ? DropoutKeys(dropout_seed_) : DropoutKeys();
+LanguageModel::Pass LanguageModel::pass_over(const PackedBatch& batch) const {
+  Pass pass;
+  kernels::PackedAttention& how = pass.attend.how;
+  how.cu_seqlens = batch.cu_seqlens;
+  how.max_seqlen = batch.max_seqlen;
+  how.alibi_slopes = slopes();
+  how.scale = shape_.attention_scale;
+  if (shape_.rotaries.empty()) return pass;
+  const at::Tensor lengths = row_lengths(batch);
+  for (const Rotary& rotary : shape_.rotaries) pass.tables.push_back(rotary_table(rotary, batch.positions, lengths));
+  return pass;
+}
+
+Attend LanguageModel::attend_of(const Pass& pass, std::size_t layer, const DropoutKeys& keys) const {
+  Attend attend = pass.attend;
+  attend.layer = static_cast<std::int64_t>(layer);
+  const LayerShape& own = shape_.layers[layer];
+  attend.how.window = own.window;
+  if (own.rotary) attend.rotary = pass.tables[*own.rotary];
+  if (keys.active() && shape_.attention_dropout > 0) {
+    attend.how.training = true;
+    attend.how.dropout = shape_.attention_dropout;
+    attend.dropout_key = keys.at(kAttentionPlace);
+  }
+  return attend;
+}
+
+at::Tensor LanguageModel::embed(const at::Tensor& ids, const at::Tensor& positions, const at::Tensor& table,
+                                bool is_tied) const {
+  at::Tensor x = look_up(table, ids, is_tied, shape_.padding_id.value_or(-1));
+  if (shape_.embedding_scale != 1) x = x * at::scalar_tensor(shape_.embedding_scale, x.options());
+  if (positions_.defined()) x = x + look_up(positions_, positions, false);
+  if (embedding_norm_.exists()) x = embedding_norm_(x);
+  return dropout(x, shape_.embedding_dropout, dropout_keys().child(units_.size()), kEmbeddingPlace);
+}
+
+at::Tensor LanguageModel::run_units(at::Tensor x, const Pass& pass, UnitRunner& runner) {
+  const DropoutKeys keys = dropout_keys();
   for (std::size_t i = 0; i < units_.size(); ++i) {
     // By value: a runner may call it again during backward, when the seed of the next pass is already set.
     const DropoutKeys mine = keys.child(i);
-    x = runner.run(units_[i], x, [this, i, mine, attend = attend_of(i, mine)](const at::Tensor& input) {
-      return blocks_[i]->forward(input, attend, mine);
-    });
+    x = runner.run(units_[i], x,
+                   [block = blocks_[i], mine, attend = attend_of(pass, i, mine)](const at::Tensor& input) {
+                     return block->forward(input, attend, mine);
+                   });
   }
-  if (!last_norm_) return x;
-  return kernels::layer_norm(x, last_norm_->weight, last_norm_->bias, shape_.layer_norm_epsilon);
+  return last_norm_.exists() ? last_norm_(x) : x;
 }
 
 at::Tensor LanguageModel::hidden_states(const PackedBatch& batch, UnitRunner& runner) {
-  return hidden_states(batch, runner, embedding_->weight, /*is_tied=*/false);
+  return hidden_states(batch, runner, embedding_, /*is_tied=*/false);
 }
 
 at::Tensor LanguageModel::hidden_states(const PackedBatch& batch, UnitRunner& runner, const at::Tensor& table,
                                         bool is_tied) {
-  check_length(shape_, batch.max_seqlen);
-  const at::Tensor embedded = embed(batch.input_ids, batch.positions, table, is_tied);
-  return run_units(embedded, packed_attention_of(batch), runner);
+  check_length(batch.max_seqlen);
+  return run_units(embed(batch.input_ids, batch.positions, table, is_tied), pass_over(batch), runner);
 }
 
 kernels::LossSum LanguageModel::loss(const PackedBatch& batch, UnitRunner& runner, kernels::LinearCrossEntropy how) {
   how.counted = batch.counted;
-  if (head_) {
+  if (head_.exists()) {
     return kernels::linear_cross_entropy(hidden_states(batch, runner), head_weight(), head_bias_, batch.targets, how);
   }
   const TiedTable table = tie(head_weight());
@@ -150,50 +152,50 @@ at::Tensor LanguageModel::logits(const PackedBatch& batch, UnitRunner& runner, c
 }
 
 KeyValueCache LanguageModel::make_cache(std::int64_t num_sequences, std::int64_t capacity) const {
-  return {{shape_.num_layers, num_sequences, shape_.num_heads, capacity, shape_.head_dim()},
+  return {{shape_.num_layers, num_sequences, shape_.num_key_value_heads, capacity, shape_.head_dim},
           at::device(device()).dtype(dtype())};
 }
 
 at::Tensor LanguageModel::prefill(const PackedBatch& prompts, KeyValueCache& cache, UnitRunner& runner) {
   const at::NoGradGuard no_grad;
-  check_length(shape_, prompts.max_seqlen);
+  check_length(prompts.max_seqlen);
   cache.begin_prompt(prompts);
-  const AttendOfLayer packed = packed_attention_of(prompts);
-  const AttendOfLayer keeping = [&](std::size_t layer, const DropoutKeys& keys) -> Attend {
-    return {[&cache, layer, attend = packed(layer, keys)](const at::Tensor& qkv, std::int64_t parts_dim) {
-      cache.store(static_cast<std::int64_t>(layer), qkv.select(parts_dim, 1), qkv.select(parts_dim, 2));
-      return attend(qkv, parts_dim);
-    }};
-  };
-  const at::Tensor hidden =
-      run_units(embed(prompts.input_ids, prompts.positions, embedding_->weight, false), keeping, runner);
+  Pass pass = pass_over(prompts);
+  pass.attend.cache = &cache;
+  const at::Tensor hidden = run_units(embed(prompts.input_ids, prompts.positions, embedding_, false), pass, runner);
   const at::Tensor last_rows = prompts.cu_seqlens.slice(0, 1).to(at::kLong) - 1;
   return head(hidden.index_select(0, last_rows));
 }
 
 at::Tensor LanguageModel::next_logits(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner) {
   const at::NoGradGuard no_grad;
-  check_length(shape_, cache.longest() + 1);
-  cache.begin_token(slopes());
-  const AttendOfLayer cached = [&](std::size_t layer, const DropoutKeys&) -> Attend {
-    return {[&cache, layer](const at::Tensor& qkv, std::int64_t parts_dim) {
-      return cache.attend(static_cast<std::int64_t>(layer), qkv.select(parts_dim, 0), qkv.select(parts_dim, 1),
-                          qkv.select(parts_dim, 2));
-    }};
-  };
-  const at::Tensor logits = head(run_units(embed(ids, cache.lengths(), embedding_->weight, false), cached, runner));
+  check_length(cache.longest() + 1);
+  cache.begin_token();
+  Pass pass;
+  pass.attend.how.alibi_slopes = slopes();
+  pass.attend.how.scale = shape_.attention_scale;
+  pass.attend.cache = &cache;
+  pass.attend.is_prompt = false;
+  for (const Rotary& rotary : shape_.rotaries) {
+    pass.tables.push_back(rotary_table(rotary, cache.lengths(), cache.lengths() + 1));
+  }
+  const at::Tensor logits = head(run_units(embed(ids, cache.lengths(), embedding_, false), pass, runner));
   cache.end_token();
   return logits;
 }
 
-std::shared_ptr<LanguageModel> make_language_model(const Json& config, const std::string& origin,
-                                                   const at::TensorOptions& options) {
-  return family_of(config, origin).make(config, origin, options);
-}
-
-std::unique_ptr<StepMemory> language_step_memory(const Json& config, const std::string& origin,
-                                                 const StepShape& shape) {
-  return family_of(config, origin).step_memory(config, origin, shape);
+std::vector<float> alibi_slopes(std::int64_t num_heads) {
+  std::int64_t whole = 1;  // the largest power of two up to num_heads
+  while (whole * 2 <= num_heads) whole *= 2;
+  const auto slope = [](std::int64_t heads, std::int64_t power) {
+    // The base is rounded to float before it is raised, as the original's tensors are.
+    const auto base = static_cast<float>(std::exp2(-8.0 / static_cast<double>(heads)));
+    return static_cast<float>(std::pow(static_cast<double>(base), static_cast<double>(power)));
+  };
+  std::vector<float> slopes;
+  for (std::int64_t i = 1; i <= whole; ++i) slopes.push_back(slope(whole, i));
+  for (std::int64_t i = 1; i <= num_heads - whole; ++i) slopes.push_back(slope(2 * whole, 2 * i - 1));
+  return slopes;
 }
 
 }  // namespace tessera

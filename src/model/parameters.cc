@@ -3,7 +3,10 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
 
 #include "kernels/device_fill.h"
 #include "kernels/parallel.h"
@@ -54,29 +57,49 @@ class Tie : public torch::autograd::Function<Tie> {
   }
 };
 
+class WithoutGradientOf : public torch::autograd::Function<WithoutGradientOf> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& rows, const at::Tensor& ids, std::int64_t id) {
+    context->save_for_backward({ids});
+    context->saved_data["id"] = id;
+    return rows.view_as(rows);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const at::Tensor is_padding = context->get_saved_variables()[0] == context->saved_data["id"].toInt();
+    return {grads[0].masked_fill(is_padding.unsqueeze(1), 0), {}, {}};
+  }
+};
+
 }  // namespace
 
-void initialise_parameter(at::Tensor& parameter, const std::string& name, double initializer_range,
+void initialise_parameter(at::Tensor& parameter, const std::string& name, const InitialValues& values,
                           std::uint64_t seed) {
   const at::NoGradGuard no_grad;
   if (name.ends_with("bias")) {
     parameter.zero_();
-  } else if (parameter.dim() == 1) {  // the weight of a norm
-    parameter.fill_(1);
-  } else if (parameter.is_contiguous() &&
-             (parameter.is_cuda() || (parameter.is_cpu() && parameter.scalar_type() == at::kFloat))) {
-    draw(parameter, initializer_range, seed_of(name, seed));
+    return;
+  }
+  if (parameter.dim() == 1) {  // the weight of a norm
+    parameter.fill_(values.norm_weight);
+    return;
+  }
+  const bool is_scaled =
+      std::ranges::any_of(values.scaled, [&](const std::string& ending) { return name.ends_with(ending); });
+  const double deviation = values.deviation * (is_scaled ? values.scale : 1);
+  if (parameter.is_contiguous() &&
+      (parameter.is_cuda() || (parameter.is_cpu() && parameter.scalar_type() == at::kFloat))) {
+    draw(parameter, deviation, seed_of(name, seed));
   } else {
     const at::Tensor drawn = at::empty(parameter.sizes(), at::kFloat);
-    draw(drawn, initializer_range, seed_of(name, seed));
+    draw(drawn, deviation, seed_of(name, seed));
     parameter.copy_(drawn);
   }
 }
 
 void initialise(LanguageModel& model, std::uint64_t seed) {
-  for (auto& item : model.named_parameters()) {
-    initialise_parameter(item.value(), item.key(), model.initializer_range(), seed);
-  }
+  const InitialValues values = model.initial_values();
+  for (auto& item : model.named_parameters()) initialise_parameter(item.value(), item.key(), values, seed);
 }
 
 TiedTable tie(const at::Tensor& table) {
@@ -84,8 +107,11 @@ TiedTable tie(const at::Tensor& table) {
   return {both[0], both[1]};
 }
 
-at::Tensor look_up(const at::Tensor& table, const at::Tensor& ids, bool is_tied) {
-  return at::embedding(table, ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, /*sparse=*/is_tied);
+at::Tensor look_up(const at::Tensor& table, const at::Tensor& ids, bool is_tied, std::int64_t padding_id) {
+  const at::Tensor rows =
+      at::embedding(table, ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, /*sparse=*/is_tied);
+  // Not embedding's own padding_idx: of a sparse gradient it removes rows, for which a GPU's host waits.
+  return padding_id < 0 ? rows : WithoutGradientOf::apply(rows, ids, padding_id);
 }
 
 }  // namespace tessera

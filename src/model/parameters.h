@@ -6,11 +6,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,35 +17,24 @@ namespace tessera {
 
 class LanguageModel;
 
-// "weight" of any shape and optionally "bias" of the weight's first dimension: a linear layer, a layer-norm, or an
-// embedding.
-class Affine : public torch::nn::Module {
- public:
-  Affine(std::vector<std::int64_t> shape, bool has_bias, const at::TensorOptions& options) {
-    weight = register_parameter("weight", at::empty(shape, options));
-    if (has_bias) bias = register_parameter("bias", at::empty({shape.front()}, options));
-  }
-
-  at::Tensor weight, bias;  // bias is undefined if there is none
-};
-
 // A level of names, without parameters of its own.
 class NameLevel : public torch::nn::Module {};
 
-// A new child of `parent`.
-inline std::shared_ptr<Affine> add_affine(torch::nn::Module& parent, const std::string& name,
-                                          std::vector<std::int64_t> shape, bool has_bias,
-                                          const at::TensorOptions& options) {
-  return parent.register_module(name, std::make_shared<Affine>(std::move(shape), has_bias, options));
-}
+// How a model that is trained from scratch begins.
+struct InitialValues {
+  double deviation = 0.02;  // of matrices and embeddings, which are normal; biases are 0
+  double norm_weight = 1;
+  double scale = 1;                   // of the deviation of
+  std::vector<std::string> scaled{};  //   the matrices whose names end so
+};
 
-// As transformers does for BLOOM: matrices and embeddings are normal with the config's initializer_range, biases 0,
-// norms 1 and 0. A parameter's values depend only on the seed and its name, not on device or order, and on the type
-// only through rounding. So a rank that holds only some of the units gets the same model.
+// A parameter's values depend only on the seed and its name, not on device or order, and on the type only through
+// rounding. So a rank that holds only some of the units gets the same model.
 void initialise(LanguageModel& model, std::uint64_t seed);
 
 // The same for one parameter, by its name in the model.
-void initialise_parameter(at::Tensor& parameter, const std::string& name, double initializer_range, std::uint64_t seed);
+void initialise_parameter(at::Tensor& parameter, const std::string& name, const InitialValues& values,
+                          std::uint64_t seed);
 
 // An embedding whose table is also the head's weight, with one gradient for both uses: by itself, autograd makes a
 // table of V x C zeros for the embedding, adds the few rows that the batch used, and then adds that table to the head's
@@ -62,6 +49,7 @@ struct TiedTable {
 TiedTable tie(const at::Tensor& table);
 
 // Rows of a table: [T] to [T, C]. `is_tied`: the table is a TiedTable's, and its gradient holds only those rows.
-at::Tensor look_up(const at::Tensor& table, const at::Tensor& ids, bool is_tied);
+// `padding_id`: the row of this id gets no gradient; -1: none.
+at::Tensor look_up(const at::Tensor& table, const at::Tensor& ids, bool is_tied, std::int64_t padding_id = -1);
 
 }  // namespace tessera

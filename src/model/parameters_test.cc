@@ -25,14 +25,14 @@ TEST(Initialise, DrawsMatricesAndSetsNormsAndBiases) {
 TEST(Initialise, IsAFunctionOfSeedAndNameAlone) {
   const auto first = small_bloom(), second = small_bloom();
   initialise(*second, 2);
-  const auto weight = [](Bloom& model, const std::string& name) { return model.named_parameters()[name]; };
+  const auto weight = [](LanguageModel& model, const std::string& name) { return model.named_parameters()[name]; };
   const std::string name = "transformer.h.1.mlp.dense_h_to_4h.weight";
   EXPECT_FALSE(at::equal(weight(*first, name), weight(*second, name)));
   at::Tensor alone = at::empty_like(weight(*first, name)).detach();
-  initialise_parameter(alone, name, 0.1, 1);
+  initialise_parameter(alone, name, {.deviation = 0.1}, 1);
   EXPECT_TRUE(at::equal(alone, weight(*first, name)));
   at::Tensor half = alone.to(at::kBFloat16);
-  initialise_parameter(half, name, 0.1, 1);
+  initialise_parameter(half, name, {.deviation = 0.1}, 1);
   EXPECT_TRUE(at::equal(half, alone.to(at::kBFloat16)));
   EXPECT_FALSE(at::equal(weight(*first, name), weight(*first, "transformer.h.2.mlp.dense_h_to_4h.weight")));
 }
@@ -42,9 +42,9 @@ TEST(Initialise, ALargeParameterDoesNotDependOnTheNumberOfThreads) {
   at::Tensor alone = at::empty({2 * part + 5}).unsqueeze(0).requires_grad_(), together = at::empty_like(alone);
   const int num_threads = at::get_num_threads();
   at::set_num_threads(1);
-  initialise_parameter(alone, "table", 0.1, 1);
+  initialise_parameter(alone, "table", {.deviation = 0.1}, 1);
   at::set_num_threads(2);
-  initialise_parameter(together, "table", 0.1, 1);
+  initialise_parameter(together, "table", {.deviation = 0.1}, 1);
   at::set_num_threads(num_threads);
   EXPECT_TRUE(at::equal(alone, together));
   const at::Tensor flat = alone.detach().flatten();

@@ -201,7 +201,8 @@ TEST(Generation, RefusesWhatCannotBe) {
   config.ff_dim = 8;
   config.seq_length = 6;
   config.learned_positions = true;
-  Gpt bounded(config);
+  const auto made = make_language_model(config.to_json());
+  LanguageModel& bounded = *made;
   initialise(bounded, 1);
   options = {};
   options.max_new_tokens = 5;

@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "model/bloom.h"
+#include "model/families/bloom.h"
 #include "model/generation.h"
 #include "model/model_checks.h"
 #include "support/cpu_memory.h"

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "model/bloom.h"
+#include "model/families/bloom.h"
 #include "model/generation.h"
-#include "model/gpt.h"
+#include "model/families/tessera_gpt.h"
 #include "model/parameters.h"
 #include "model/resnet.h"
 #include "parallel/small_model.h"
@@ -123,7 +123,7 @@ std::shared_ptr<LanguageModel> small_text_model(bool is_bloom) {
     config.num_layers = 3;
     config.num_heads = 2;
     config.initializer_range = 0.1;
-    return std::make_shared<Bloom>(config);
+    return make_language_model(config.to_json());
   }
   GptConfig config;
   config.vocab_size = kVocabulary;
@@ -133,7 +133,7 @@ std::shared_ptr<LanguageModel> small_text_model(bool is_bloom) {
   config.ff_dim = 48;
   config.dropout = 0;
   config.initializer_range = 0.1;
-  return std::make_shared<Gpt>(config);
+  return make_language_model(config.to_json());
 }
 
 Training adamw() {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "model/bloom.h"
+#include "model/families/bloom.h"
 #include "model/parameters.h"
 #include "parallel/engine_options.h"
 #include "parallel/model_parts.h"
@@ -16,18 +16,18 @@
 namespace tessera {
 namespace {
 
-BloomConfig start_config() {
+std::shared_ptr<LanguageModel> made_on(at::Device device) {
   BloomConfig config;
   config.vocab_size = 500;
   config.hidden_size = 64;
   config.num_layers = 6;
   config.num_heads = 4;
-  return config;
+  return make_language_model(config.to_json(), "a test", at::device(device));
 }
 
 ParameterSource initialised(const LanguageModel& model) {
-  return [range = model.initializer_range()](const std::string& name, at::Tensor values) {
-    initialise_parameter(values, name, range, /*seed=*/7);
+  return [first = model.initial_values()](const std::string& name, at::Tensor values) {
+    initialise_parameter(values, name, first, /*seed=*/7);
   };
 }
 
@@ -35,9 +35,11 @@ ParameterSource initialised(const LanguageModel& model) {
 TEST(FirstValues, OfAModelWithoutMemoryAreThoseOfOneMadeWhole) {
   for (const char* strategy : {"ddp", "zero1", "full_shard"}) {
     run_thread_ranks(2, {}, [&](World& world) {
-      Bloom made(start_config());
+      const auto whole = made_on(at::kCPU);
+      LanguageModel& made = *whole;
       initialise(made, 7);
-      Bloom empty(start_config(), at::device(at::kMeta));
+      const auto without_memory = made_on(at::kMeta);
+      LanguageModel& empty = *without_memory;
       EngineOptions options = options_of(strategy);
       options.first_values = initialised(empty);
       Engine engine(world, empty, empty.units(), options);
@@ -54,7 +56,8 @@ TEST(FirstValues, OfAModelWithoutMemoryAreThoseOfOneMadeWhole) {
 TEST(FirstValues, ComeUnitByUnit) {
   start_counting_cpu_memory();
   run_thread_ranks(4, {}, [&](World& world) {
-    Bloom model(start_config(), at::device(at::kMeta));
+    const auto made = made_on(at::kMeta);
+    LanguageModel& model = *made;
     EngineOptions options = options_of("full_shard");
     options.first_values = initialised(model);
     const std::int64_t before = live_cpu_bytes_of_thread();
@@ -75,7 +78,8 @@ TEST(FirstValues, ComeUnitByUnit) {
 
 TEST(FirstValues, AreMissedWhereAParameterHasNone) {
   run_thread_ranks(1, {}, [](World& world) {
-    Bloom model(start_config(), at::device(at::kMeta));
+    const auto made = made_on(at::kMeta);
+    LanguageModel& model = *made;
     EXPECT_THROW(Engine(world, model, model.units(), options_of("full_shard")), UsageError);
   });
 }

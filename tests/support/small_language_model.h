@@ -3,16 +3,17 @@
 
 #include <memory>
 
-#include "model/bloom.h"
+#include "model/families/bloom.h"
 #include "model/generation.h"
-#include "model/gpt.h"
+#include "model/language_model.h"
+#include "model/families/tessera_gpt.h"
 #include "model/parameters.h"
 #include "model/step_memory.h"
 
 namespace tessera {
 
 // With a tied head and random weights a token predicts itself: where that would hide a mistake, is_tied is false.
-inline std::shared_ptr<Bloom> small_bloom(double dropout = 0, std::int64_t num_layers = 3, bool is_tied = true) {
+inline std::shared_ptr<LanguageModel> small_bloom(double dropout = 0, std::int64_t num_layers = 3, bool is_tied = true) {
   BloomConfig config;
   config.vocab_size = 50;
   config.hidden_size = 64;
@@ -21,12 +22,12 @@ inline std::shared_ptr<Bloom> small_bloom(double dropout = 0, std::int64_t num_l
   config.hidden_dropout = dropout;
   config.tie_word_embeddings = is_tied;
   config.initializer_range = 0.1;
-  auto model = std::make_shared<Bloom>(config);
+  auto model = make_language_model(config.to_json());
   initialise(*model, 1);
   return model;
 }
 
-inline std::shared_ptr<Gpt> small_gpt(double dropout = 0, std::int64_t num_layers = 3) {
+inline std::shared_ptr<LanguageModel> small_gpt(double dropout = 0, std::int64_t num_layers = 3) {
   GptConfig config;
   config.vocab_size = 50;
   config.hidden_size = 64;
@@ -35,7 +36,7 @@ inline std::shared_ptr<Gpt> small_gpt(double dropout = 0, std::int64_t num_layer
   config.ff_dim = 96;
   config.dropout = dropout;
   config.initializer_range = 0.1;
-  auto model = std::make_shared<Gpt>(config);
+  auto model = make_language_model(config.to_json());
   initialise(*model, 1);
   return model;
 }

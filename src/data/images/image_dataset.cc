@@ -90,21 +90,24 @@ at::Tensor normalise(const at::Tensor& bytes, at::ScalarType type) {
     throw Error(fmt::format("expected bytes [batch, 3, height, width], found {} of {} dimensions",
                             c10::toString(bytes.scalar_type()), bytes.dim()));
   }
+  // Rows of pixels, [B H, W C]: the channels alone would be loops of three numbers.
+  const at::Tensor rows = bytes.permute({0, 2, 3, 1}).contiguous().view({-1, bytes.size(3) * 3});
   // Built on the device: copying three numbers there would make the host wait for all queued work.
   const auto per_channel = [&](auto value_of) {
     std::vector<at::Tensor> values;
     for (std::size_t c = 0; c < 3; ++c) {
       const double mean = kPixelMean[c], deviation = kPixelDeviation[c];
       const auto value = static_cast<float>(value_of(mean, deviation));
-      values.push_back(at::full({1, 1, 1, 1}, value, bytes.options().dtype(at::kFloat)));
+      values.push_back(at::full({1}, value, bytes.options().dtype(at::kFloat)));
     }
-    return at::cat(values, 1);
+    return at::cat(values).repeat({bytes.size(3)});
   };
   // In float32; the second operation rounds to `type` as it writes.
   const at::Tensor scaled =
-      at::mul(bytes, per_channel([](double, double deviation) { return 1.0 / (255.0 * deviation); }));
-  at::Tensor result = at::empty_like(bytes, bytes.options().dtype(type));
-  return at::add_out(result, scaled, per_channel([](double mean, double deviation) { return -mean / deviation; }));
+      at::mul(rows, per_channel([](double, double deviation) { return 1.0 / (255.0 * deviation); }));
+  at::Tensor result = at::empty_like(rows, rows.options().dtype(type));
+  at::add_out(result, scaled, per_channel([](double mean, double deviation) { return -mean / deviation; }));
+  return result.view({bytes.size(0), bytes.size(2), bytes.size(3), 3}).permute({0, 3, 1, 2});
 }
 
 }  // namespace tessera

@@ -1,0 +1,148 @@
+// Shape letters: T tokens of all sequences, C hidden size, F inner size, H heads, Hkv key/value heads, head size D.
+#include "model/decoder_block.h"
+
+#include <ATen/ops/linear.h>
+#include <ATen/ops/relu.h>
+
+#include "kernels/bias_gelu.h"
+#include "kernels/gated_linear.h"
+#include "kernels/transformer_block.h"
+
+namespace tessera {
+namespace {
+
+// The places of a block's dropouts; attention's own is kAttentionPlace.
+constexpr std::uint64_t kAttendedPlace = 1, kInnerPlace = 2;
+
+kernels::GateActivation activation_of(MlpKind kind) {
+  return kind == MlpKind::kGatedSilu ? kernels::GateActivation::kSilu : kernels::GateActivation::kGelu;
+}
+
+}  // namespace
+
+at::Tensor Attend::operator()(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) const {
+  if (cache != nullptr && !is_prompt) return cache->attend(layer, q, k, v, how);
+  if (cache != nullptr) cache->store(layer, k, v);
+  if (!how.training) return kernels::packed_attention(q, k, v, how);
+  const SeededGenerator seeded(q.device(), dropout_key);
+  return kernels::packed_attention(q, k, v, how);
+}
+
+at::Tensor Attend::operator()(const at::Tensor& qkv, std::int64_t parts_dim) const {
+  const auto part = [&](std::int64_t index) { return qkv.select(parts_dim, index); };
+  if (cache != nullptr && !is_prompt) return cache->attend(layer, part(0), part(1), part(2), how);
+  if (cache != nullptr) cache->store(layer, part(1), part(2));
+  if (!how.training) return kernels::packed_attention(qkv, parts_dim, how);
+  const SeededGenerator seeded(qkv.device(), dropout_key);
+  return kernels::packed_attention(qkv, parts_dim, how);
+}
+
+bool is_bloom_like(const DecoderShape& s) {
+  return s.norm == NormKind::kLayer && s.qkv == QkvLayout::kPerHead && s.mlp == MlpKind::kGelu && s.has_alibi &&
+         s.has_qkv_bias && s.has_output_bias && s.has_mlp_bias && !s.residual_after_norm &&
+         s.inner_size == 4 * s.hidden_size;
+}
+
+DecoderBlock::DecoderBlock(const DecoderDescription& decoder, const at::TensorOptions& options)
+    : shape_(decoder.shape) {
+  const DecoderNames& names = decoder.names;
+  const LayerMaker make{*this, shape_, options};
+  const std::int64_t C = shape_.hidden_size, F = shape_.inner_size, Q = shape_.query_width(), K = shape_.key_width();
+  const bool is_whole = shape_.query_key_norm == QueryKeyNorm::kWhole;
+  // In this order they lie in the unit's buffer and in checkpoints.
+  before_attention_ = make.norm(names.norm_before_attention, C);
+  qkv_ = make.projection(names.qkv, C, shape_.qkv_width(), shape_.has_qkv_bias);
+  query_ = make.projection(names.query, C, Q, shape_.has_qkv_bias);
+  key_ = make.projection(names.key, C, K, shape_.has_qkv_bias);
+  value_ = make.projection(names.value, C, K, shape_.has_qkv_bias);
+  query_norm_ = make.norm(names.query_norm, is_whole ? Q : shape_.head_dim);
+  key_norm_ = make.norm(names.key_norm, is_whole ? K : shape_.head_dim);
+  output_ = make.projection(names.output, Q, C, shape_.has_output_bias);
+  after_attention_ = make.norm(names.norm_after_attention, C);
+  before_mlp_ = make.norm(names.norm_before_mlp, C);
+  gate_up_ = make.projection(names.gate_up, C, 2 * F, shape_.has_mlp_bias);
+  gate_ = make.projection(names.gate, C, F, shape_.has_mlp_bias);
+  up_ = make.projection(names.up, C, F, shape_.has_mlp_bias);
+  down_ = make.projection(names.down, F, C, shape_.has_mlp_bias);
+  after_mlp_ = make.norm(names.norm_after_mlp, C);
+  of_attention_sum_ = make.norm(names.norm_of_attention_sum, C);
+  of_mlp_sum_ = make.norm(names.norm_of_mlp_sum, C);
+}
+
+at::Tensor DecoderBlock::forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
+  if (is_one_node(x, attend, keys)) return as_one_node(x, attend);
+  const at::Tensor normed = before_attention_.exists() ? before_attention_(x) : x;
+  at::Tensor attended = attention(normed, attend);
+  if (after_attention_.exists()) attended = after_attention_(attended);
+  attended = dropout(attended, shape_.hidden_dropout, keys, kAttendedPlace);
+
+  const at::Tensor& residual = shape_.residual_after_norm ? normed : x;
+  at::Tensor sum, input;  // of attention and the residual; what the MLP reads
+  if (before_mlp_.exists()) {
+    std::tie(sum, input) = before_mlp_.of_sum(attended, residual);
+  } else {
+    input = of_attention_sum_.exists() ? of_attention_sum_.of_sum(attended, residual).second : attended + residual;
+    sum = input;
+  }
+
+  at::Tensor output = mlp(input, keys);
+  if (after_mlp_.exists()) output = after_mlp_(output);
+  output = dropout(output, shape_.hidden_dropout, keys, shape_.mlp == MlpKind::kRelu ? kInnerPlace + 1 : kInnerPlace);
+  if (of_mlp_sum_.exists()) return of_mlp_sum_.of_sum(output, sum).second;
+  // In place: no operator keeps its result for its gradient.
+  return output.add_(shape_.residual_after_norm ? input : sum);
+}
+
+at::Tensor DecoderBlock::attention(const at::Tensor& x, const Attend& attend) const {
+  return output_(attended_heads(x, attend).view({x.size(0), shape_.query_width()}));
+}
+
+at::Tensor DecoderBlock::attended_heads(const at::Tensor& x, const Attend& attend) const {
+  const std::int64_t T = x.size(0), H = shape_.num_heads, Hkv = shape_.num_key_value_heads, D = shape_.head_dim;
+  const std::int64_t Q = shape_.query_width(), K = shape_.key_width();
+  at::Tensor q, k, v;
+  if (qkv_.exists()) {
+    const at::Tensor all = qkv_(x);
+    if (shape_.qkv == QkvLayout::kPerHead) return attend(all.view({T, H, 3, D}), /*parts_dim=*/2);
+    if (H == Hkv && !attend.rotary) return attend(all.view({T, 3, H, D}), /*parts_dim=*/1);
+    q = all.narrow(1, 0, Q), k = all.narrow(1, Q, K), v = all.narrow(1, Q + K, K);
+  } else {
+    q = query_(x), k = key_(x), v = value_(x);
+  }
+  if (shape_.query_key_norm == QueryKeyNorm::kWhole) q = query_norm_(q), k = key_norm_(k);
+  q = q.unflatten(1, {H, D}), k = k.unflatten(1, {Hkv, D}), v = v.unflatten(1, {Hkv, D});
+  if (shape_.query_key_norm == QueryKeyNorm::kPerHead) q = query_norm_(q), k = key_norm_(k);
+  if (attend.rotary) q = kernels::rotary(q, *attend.rotary), k = kernels::rotary(k, *attend.rotary);
+  return attend(q, k, v);
+}
+
+at::Tensor DecoderBlock::mlp(const at::Tensor& x, const DropoutKeys& keys) const {
+  if (shape_.is_gated()) {
+    const std::int64_t F = shape_.inner_size;
+    const at::Tensor both = gate_up_.exists() ? gate_up_(x) : at::Tensor();
+    const at::Tensor gate = both.defined() ? both.narrow(1, 0, F) : gate_(x);
+    const at::Tensor up = both.defined() ? both.narrow(1, F, F) : up_(x);
+    return kernels::gated_linear(gate, up, down_.matrix(), down_.bias, activation_of(shape_.mlp));
+  }
+  if (shape_.mlp == MlpKind::kGelu) {
+    // The bias is fused with the GELU: one pass over [T, F].
+    return kernels::bias_gelu_linear(at::linear(x, up_.matrix()), up_.bias, down_.matrix(), down_.bias);
+  }
+  return down_(dropout(up_(x).relu_(), shape_.inner_dropout, keys, kInnerPlace));
+}
+
+bool DecoderBlock::is_one_node(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
+  const bool drops = keys.active() && shape_.hidden_dropout > 0;
+  return is_bloom_like(shape_) && attend.cache == nullptr && !drops &&
+         kernels::transformer_block_serves(x, shape_.num_heads, attend.how);
+}
+
+at::Tensor DecoderBlock::as_one_node(const at::Tensor& x, const Attend& attend) const {
+  const kernels::TransformerBlock block{
+      before_attention_.weight, before_attention_.bias, qkv_.weight, qkv_.bias, output_.weight, output_.bias,
+      before_mlp_.weight,       before_mlp_.bias,       up_.weight,  up_.bias,  down_.weight,   down_.bias,
+      shape_.num_heads,         shape_.norm_epsilon};
+  return kernels::transformer_block(x, block, attend.how);
+}
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+// Gemma 3 as a text model: norms around both parts, and windows and rotary positions that alternate over the layers.
+#include <cmath>
+
+#include "model/families/family.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kGlobal = 0, kLocal = 1;  // of the rotary positions
+
+std::vector<Rotary> read_both(const JsonReader& config, std::int64_t head_dim) {
+  RotaryDefaults global{1'000'000, 131072, head_dim}, local{10'000, 131072, head_dim};
+  if (const auto values = config.find("rope_parameters"); values && !config.has("rope_scaling")) {
+    return {read_rotary(config, values->find("full_attention"), global),
+            read_rotary(config, values->find("sliding_attention"), local)};
+  }
+  // Files of transformers 4: scaling is for global layers alone.
+  local.theta = config.real({"rope_local_base_freq"}, 1e-3, 1e15, local.theta);
+  return {read_rotary(config, global), Rotary{.theta = local.theta, .num_rotated = head_dim}};
+}
+
+}  // namespace
+
+DecoderDescription read_gemma3(const JsonReader& config) {
+  DecoderDescription decoder = read_llama_like(config, {.block_class = "Gemma3DecoderLayer",
+                                                        .max_positions = 131072,
+                                                        .num_key_value_heads = 4,
+                                                        .head_dim = 256,
+                                                        .is_tied = true,
+                                                        .activation_key = "hidden_activation"});
+  DecoderShape& shape = decoder.shape;
+  refuse_if_set(config, {"use_bidirectional_attention"});
+  shape.has_qkv_bias = shape.has_output_bias = config.boolean({"attention_bias"}, false);
+  shape.norm = NormKind::kRmsOnePlus;
+  shape.query_key_norm = QueryKeyNorm::kPerHead;
+  shape.embedding_scale = std::sqrt(static_cast<double>(shape.hidden_size));
+  shape.attention_scale = 1 / std::sqrt(config.real({"query_pre_attn_scalar"}, 1e-6, 1e9, 256.0));
+  shape.rotaries = read_both(config, shape.head_dim);
+  const std::int64_t pattern = config.integer({"sliding_window_pattern"}, 1, kMaxLayers, 6);
+  const auto slides = [](std::int64_t layer, std::int64_t interval) { return (layer + 1) % interval != 0; };
+  read_windows(config, read_window(config, "sliding_window", 4096), slides, pattern, shape);
+  for (LayerShape& layer : shape.layers) layer.rotary = layer.window > 0 ? kLocal : kGlobal;
+  DecoderNames& names = decoder.names;
+  names.query_norm = "self_attn.q_norm";
+  names.key_norm = "self_attn.k_norm";
+  names.norm_after_attention = "post_attention_layernorm";
+  names.norm_before_mlp = "pre_feedforward_layernorm";
+  names.norm_after_mlp = "post_feedforward_layernorm";
+  return decoder;
+}
+
+}  // namespace tessera
