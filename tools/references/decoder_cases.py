@@ -7,8 +7,8 @@ an original length or a window. `old_form` gives the config.json that transforme
 
 from models import LENGTHS
 
-# The middle row has one token; the others lie on both sides of 8, 12 and 16 positions, and on 12 itself.
-LONG = [9, 1, 40, 12, 23]
+# On both sides of 12 and 16 positions, and on 12 itself.
+LONG = [9, 1, 26, 12, 17]
 TINY = {"vocab_size": 48, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
         "num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 # hidden_size / num_attention_heads is 8: for families whose config has no head_dim.
@@ -47,7 +47,7 @@ CASES = {
     "llama": Case("llama", head_dim=8, rms_norm_eps=1e-5, rope_parameters=rope(rope_theta=500000.0),
                   without=({"rope_parameters": PLAIN},)),
     "llama_tied_biases": Case("llama", head_dim=8, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
-    "llama_mqa": Case("llama", head_dim=16, num_key_value_heads=1, rms_norm_eps=1e-5,
+    "llama_mqa": Case("llama", head_dim=8, num_key_value_heads=1, rms_norm_eps=1e-5,
                       rope_parameters=rope(rope_theta=777.7), without=({"rms_norm_eps": 1e-3},)),
     "llama_linear": llama_with(rope_type="linear", factor=2.5),
     "llama_dynamic": llama_with(positions=12, rope_type="dynamic", factor=3.0),
@@ -61,7 +61,8 @@ CASES = {
                                            {"mscale_all_dim": None})),
     "llama_yarn_factor": llama_with(**YARN_FULL, attention_factor=1.4, without=({"attention_factor": None},)),
     "mistral": Case("mistral", head_dim=8, sliding_window=6, without=({"sliding_window": None}, {"sliding_window": 7})),
-    "mistral_full": Case("mistral", head_dim=16, sliding_window=None, rms_norm_eps=1e-5, without=({"sliding_window": 8},)),
+    "mistral_full": Case("mistral", DEEP, head_dim=16, sliding_window=None, rms_norm_eps=1e-5,
+                         without=({"sliding_window": 8},)),
     "qwen2": Case("qwen2", WIDE, tie_word_embeddings=True, rope_parameters=rope(rope_theta=1000000.0),
                   without=({"rope_parameters": PLAIN},)),
     "qwen2_window": Case("qwen2", DEEP, num_hidden_layers=3, use_sliding_window=True, sliding_window=4,
@@ -78,7 +79,7 @@ CASES = {
                           sliding_window=5, query_pre_attn_scalar=8, rope_parameters=GEMMA_SCALED,
                           without=({"rope_parameters": GEMMA_ROPE},)),
     "phi3": Case("phi3", WIDE, sliding_window=7, without=({"sliding_window": None}, {"sliding_window": 8})),
-    "phi3_partial": Case("phi3", WIDE, tie_word_embeddings=True, without=({"rope_parameters": PLAIN},),
+    "phi3_partial": Case("phi3", DEEP, tie_word_embeddings=True, without=({"rope_parameters": PLAIN},),
                          rope_parameters=rope(rope_type="default", partial_rotary_factor=0.5)),
     "phi3_longrope": Case("phi3", DEEP, LONG, original_max_position_embeddings=12, max_position_embeddings=48,
                           rope_parameters=rope(rope_type="longrope", short_factor=SHORT, long_factor=LONG_FACTORS),
@@ -95,7 +96,7 @@ CASES = {
     "smollm3_window": Case("smollm3", DEEP, num_hidden_layers=3, no_rope_layer_interval=2, use_sliding_window=True,
                            sliding_window=4, tie_word_embeddings=False,
                            without=({"use_sliding_window": False}, {"no_rope_layers": [1, 1, 1]})),
-    "gpt2": Case("gpt2", {}, vocab_size=48, n_embd=24, n_layer=2, n_head=3, n_positions=48, bos_token_id=1,
+    "gpt2": Case("gpt2", {}, vocab_size=48, n_embd=16, n_layer=2, n_head=2, n_positions=48, bos_token_id=1,
                  eos_token_id=1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
     "gpt2_variants": Case("gpt2", {}, vocab_size=48, n_embd=16, n_layer=2, n_head=2, n_positions=48, n_inner=40,
                           layer_norm_epsilon=1e-3, activation_function="gelu", tie_word_embeddings=False, bos_token_id=1,
@@ -134,8 +135,8 @@ def old_rope(family, parameters):
     if family == "phi3":  # stands outside, in both forms
         parameters.pop("original_max_position_embeddings", None)
     if parameters["rope_type"] != "default":
-        # The first files of these types say "type".
-        if parameters["rope_type"] in ("linear", "dynamic", "longrope") or family == "qwen2":
+        # The first files of these types say "type"; gemma3's, which are younger, say "rope_type".
+        if family != "gemma3_text" and (family == "qwen2" or parameters["rope_type"] in ("linear", "dynamic", "longrope")):
             parameters["type"] = parameters.pop("rope_type")
         old["rope_scaling"] = parameters
     return old

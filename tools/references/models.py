@@ -254,7 +254,20 @@ def write(name, tensors, config, **texts):
     tensors = {key: value.detach().clone().contiguous() for key, value in tensors.items()}
     config = config if isinstance(config, str) else json.dumps(config)
     save_file(tensors, path, metadata={"config": config, **texts})
+    if texts:
+        sort_metadata(path)
     print(f"{path.relative_to(FOLDER.parents[2])}: {path.stat().st_size} bytes")
+
+
+def sort_metadata(path):
+    """save_file writes the metadata in another order each time; a file made again should be the same file."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode().ljust(size)
+    assert len(text) == size
+    path.write_bytes(data[:8] + text + data[8 + size:])
 
 
 if __name__ == "__main__":
