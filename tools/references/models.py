@@ -20,11 +20,11 @@ from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "models"
 LENGTHS = [9, 1, 14, 5, 11]
-NORM_WEIGHTS = ("norm.weight", "norm1.weight", "norm2.weight", "ln_f.weight")
+NORM_WEIGHTS = ("norm.weight", "norm1.weight", "norm2.weight", "ln_f.weight", "ln_1.weight", "ln_2.weight")
 
 
-def draw(module, seed, gain=0.7):
-    """Weights far from zero, norms that are not one."""
+def draw(module, seed, gain=0.7, norm_mean=1.0):
+    """Weights far from zero, norms that are not one (norm_mean 0: for norms that multiply by 1 + weight)."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -32,12 +32,12 @@ def draw(module, seed, gain=0.7):
             if parameter.dim() > 1:
                 parameter.copy_(noise * (gain / parameter.shape[-1] ** 0.5))
             else:
-                parameter.copy_(noise * 0.2 + (1.0 if name.endswith(NORM_WEIGHTS) else 0.0))
+                parameter.copy_(noise * 0.2 + (norm_mean if name.endswith(NORM_WEIGHTS) else 0.0))
 
 
-def sequences(vocab_size, seed):
+def sequences(vocab_size, seed, lengths=LENGTHS):
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randint(3, vocab_size, (n,), generator=generator) for n in LENGTHS]
+    return [torch.randint(3, vocab_size, (n,), generator=generator) for n in lengths]
 
 
 def padded(rows, side, filler):
@@ -247,12 +247,27 @@ def folder_case():
     (FOLDER / "folder_expected.json").write_text(json.dumps(cases, ensure_ascii=False, indent=1) + "\n")
 
 
-def write(name, tensors, config):
+def write(name, tensors, config, **texts):
+    """`config` as an object or as the text of a file; `texts` are further metadata."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{name}.safetensors"
     tensors = {key: value.detach().clone().contiguous() for key, value in tensors.items()}
-    save_file(tensors, path, metadata={"config": json.dumps(config)})
+    config = config if isinstance(config, str) else json.dumps(config)
+    save_file(tensors, path, metadata={"config": config, **texts})
+    if texts:
+        sort_metadata(path)
     print(f"{path.relative_to(FOLDER.parents[2])}: {path.stat().st_size} bytes")
+
+
+def sort_metadata(path):
+    """save_file writes the metadata in another order each time; a file made again should be the same file."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode().ljust(size)
+    assert len(text) == size
+    path.write_bytes(data[:8] + text + data[8 + size:])
 
 
 if __name__ == "__main__":

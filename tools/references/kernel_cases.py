@@ -1,6 +1,6 @@
 """tests/data/kernels/: what torch's optimizers and transformers' BLOOM activation compute from given numbers.
 
-Run: $(tools/references/venv.sh) tools/references/kernels.py
+Run: $(tools/references/venv.sh) tools/references/kernel_cases.py
 optimizers.json: for each case the settings, the initial parameters, one gradient per step, and the parameters and state
 after the last step. bloom_gelu.json: inputs, outputs and gradients of transformers' BloomGelu.
 """
