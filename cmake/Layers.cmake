@@ -31,7 +31,7 @@ endforeach()
 # loaded at run time: the CUDA flavour's own files and comm/mpi/.
 function(layer_sources variable layer)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cc ${CMAKE_SOURCE_DIR}/src/${layer}/*/*.cc)
-  list(FILTER sources EXCLUDE REGEX "(_test|_for_test|[/_]main|/cuda_(support|adapters|block|products)|/comm/mpi/[a-z_]+)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_for_test|[/_]main|/cuda_(support|adapters|block|decoder|products)|/comm/mpi/[a-z_]+)\\.cc$")
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 

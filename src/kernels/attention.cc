@@ -202,9 +202,7 @@ class OperatorAttention : public torch::autograd::Function<OperatorAttention> {
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
   check_inputs(q, k, v, how);
-  const bool is_new = q.size(1) != k.size(1) || how.scale != 0 || how.window != 0;
-  if (!q.is_cuda() && !is_new) return attention_on_cpu(q, k, v, how);
-  if (is_new) return attention_by_operators(q, k, v, how);
+  if (!q.is_cuda()) return attention_on_cpu(q, k, v, how);
   return flash_serves(q, how) ? attention_by_flash(q, k, v, how) : attention_by_operators(q, k, v, how);
 }
 

@@ -9,8 +9,10 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "kernels/attention_paths.h"
 #include "kernels/check.h"
@@ -30,24 +32,29 @@ std::int64_t padded_head(std::int64_t D, bool alibi) {
   return (needed + 7) / 8 * 8;
 }
 
-// The scores are divided by sqrt(D). The value in q, a power of two near it, and the factor on k's parts make up for
-// that.
+// The scores are divided by sqrt(D), or multiplied by a scale. The value in q, a power of two near the divisor, and the
+// factor on k's parts make up for that.
 struct AlibiScale {
   double in_q, in_k;
 
-  explicit AlibiScale(std::int64_t D) {
-    const double root = std::sqrt(static_cast<double>(D));
+  AlibiScale(std::int64_t D, double scale) {
+    const double root = scale != 0 ? 1.0 / scale : std::sqrt(static_cast<double>(D));
     in_q = std::exp2(std::round(std::log2(root)));
     in_k = root / in_q;
   }
 };
 
-// q, k, v with heads widened to a size that FlashAttention takes: one pass, by our own kernel.
+// q, k, v with heads widened to a size that FlashAttention takes: one pass, by our own kernel, if they have as many
+// heads.
 std::array<at::Tensor, 3> widened(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   const PackedAttention& how) {
   const std::int64_t D = q.size(2), head = padded_head(D, how.alibi_slopes.has_value());
   if (head == D) return {q, k, v};
-  const AlibiScale scale(D);
+  if (k.size(1) != q.size(1)) {
+    const auto wide = [&](const at::Tensor& x) { return at::constant_pad_nd(x, {0, head - D}); };
+    return {wide(q), wide(k), wide(v)};
+  }
+  const AlibiScale scale(D, how.scale);
   const auto slopes = how.alibi_slopes ? how.alibi_slopes->contiguous() : at::Tensor();
   return cuda_kernels().widen_heads({q, k, v}, head, how.cu_seqlens, slopes, static_cast<float>(scale.in_q),
                                     static_cast<float>(scale.in_k));
@@ -55,38 +62,58 @@ std::array<at::Tensor, 3> widened(const at::Tensor& q, const at::Tensor& k, cons
 
 // Several blocks of keys add to the gradient of one query. libtorch fixes the order only where deterministic algorithms
 // are required; where they are merely preferred (warn_only) it warns and adds in any order. Here a preference is
-// enough. The flag is process-wide: anything other threads run in these microseconds must be deterministic too, or it
-// would throw; loaders and offloaded updates are.
-class FixedOrderIfWished {
+// enough, and `always` needs not even that. The flags are process-wide: anything other threads run in these
+// microseconds must be deterministic too, or it would throw; loaders and offloaded updates are.
+class FixedOrder {
  public:
-  FixedOrderIfWished()
-      : is_wish_(at::globalContext().deterministicAlgorithms() &&
-                 at::globalContext().deterministicAlgorithmsWarnOnly()) {
-    if (is_wish_) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  explicit FixedOrder(bool always) {
+    auto& context = at::globalContext();
+    was_on_ = context.deterministicAlgorithms();
+    was_wish_ = context.deterministicAlgorithmsWarnOnly();
+    filled_ = context.deterministicFillUninitializedMemory();
+    changes_ = was_on_ ? was_wish_ : always;
+    if (!changes_) return;
+    context.setDeterministicAlgorithms(true, /*warn_only=*/false);
+    if (!was_on_) context.setDeterministicFillUninitializedMemory(false);  // it would fill every buffer beforehand
   }
-  ~FixedOrderIfWished() {
-    if (is_wish_) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  ~FixedOrder() {
+    if (!changes_) return;
+    at::globalContext().setDeterministicAlgorithms(was_on_, was_wish_);
+    if (!was_on_) at::globalContext().setDeterministicFillUninitializedMemory(filled_);
   }
-  FixedOrderIfWished(const FixedOrderIfWished&) = delete;
-  FixedOrderIfWished& operator=(const FixedOrderIfWished&) = delete;
+  FixedOrder(const FixedOrder&) = delete;
+  FixedOrder& operator=(const FixedOrder&) = delete;
 
  private:
-  bool is_wish_;
+  bool was_on_ = false, was_wish_ = false, filled_ = false, changes_ = false;
 };
+
+// The longest sequence, as FlashAttention is told. Grouped heads of single tokens it would compute as if the heads of a
+// group were tokens, which keeps other tensors than its backward takes.
+std::int64_t longest_of(const at::Tensor& q, const at::Tensor& k, const PackedAttention& how) {
+  return q.size(1) == k.size(1) ? how.max_seqlen : std::max<std::int64_t>(2, how.max_seqlen);
+}
+
+// The tokens before its own that a query sees.
+std::optional<std::int64_t> tokens_before(const PackedAttention& how) {
+  return how.window > 0 ? std::optional<std::int64_t>(how.window - 1) : std::nullopt;
+}
 
 class FlashAttention : public torch::autograd::Function<FlashAttention> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const PackedAttention& how) {
+                            const PackedAttention& how, bool always_repeats) {
     const std::int64_t D = q.size(2);
     const auto [pq, pk, pv] = widened(q, k, v, how);
-    const double dropout = drops(how) ? how.dropout : 0.0, scale = 1.0 / std::sqrt(static_cast<double>(D));
-    auto [out, logsumexp, rng_state, rng_offset, mask] =
-        at::_flash_attention_forward(pq, pk, pv, how.cu_seqlens, how.cu_seqlens, how.max_seqlen, how.max_seqlen,
-                                     dropout, /*is_causal=*/true, /*return_debug_mask=*/false, scale);
+    const double dropout = drops(how) ? how.dropout : 0.0;
+    const std::int64_t longest = longest_of(q, k, how);
+    auto [out, logsumexp, rng_state, rng_offset, mask] = at::_flash_attention_forward(
+        pq, pk, pv, how.cu_seqlens, how.cu_seqlens, longest, longest, dropout, /*is_causal=*/true,
+        /*return_debug_mask=*/false, scale_of(how, D), tokens_before(how));
     context->save_for_backward({pq, pk, pv, out, logsumexp, rng_state, rng_offset});
     keep(*context, how);
     context->saved_data["D"] = D;
+    context->saved_data["always_repeats"] = always_repeats;
     return out.narrow(2, 0, D).contiguous();
   }
 
@@ -94,14 +121,15 @@ class FlashAttention : public torch::autograd::Function<FlashAttention> {
     const auto saved = context->get_saved_variables();
     const PackedAttention how = kept_in(*context);
     const std::int64_t D = context->saved_data["D"].toInt();
-    const double dropout = drops(how) ? how.dropout : 0.0, scale = 1.0 / std::sqrt(static_cast<double>(D));
+    const double dropout = drops(how) ? how.dropout : 0.0;
+    const std::int64_t longest = longest_of(saved[0], saved[1], how);
     const std::int64_t extra = saved[0].size(2) - D;
     const auto grad = extra == 0 ? grads[0].contiguous() : at::constant_pad_nd(grads[0].contiguous(), {0, extra});
-    const FixedOrderIfWished order;
+    const FixedOrder order(context->saved_data["always_repeats"].toBool());
     auto [grad_q, grad_k, grad_v] = at::_flash_attention_backward(
-        grad, saved[0], saved[1], saved[2], saved[3], saved[4], how.cu_seqlens, how.cu_seqlens, how.max_seqlen,
-        how.max_seqlen, dropout, /*is_causal=*/true, saved[5], saved[6], scale);
-    return {grad_q.narrow(2, 0, D), grad_k.narrow(2, 0, D), grad_v.narrow(2, 0, D), {}};
+        grad, saved[0], saved[1], saved[2], saved[3], saved[4], how.cu_seqlens, how.cu_seqlens, longest, longest,
+        dropout, /*is_causal=*/true, saved[5], saved[6], scale_of(how, D), tokens_before(how));
+    return {grad_q.narrow(2, 0, D), grad_k.narrow(2, 0, D), grad_v.narrow(2, 0, D), {}, {}};
   }
 };
 
@@ -142,10 +170,18 @@ bool flash_serves(const at::Tensor& q, const PackedAttention& how) {
 
 at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const PackedAttention& how) {
-  return FlashAttention::apply(with_dense_heads(q), with_dense_heads(k), with_dense_heads(v), how);
+  // What came with today's decoders gives the same gradients every time, as everything else of theirs does.
+  const bool always_repeats =
+      q.size(1) != k.size(1) || how.window != 0 || how.scale != 0 || q.size(2) > kLargestHeadOfAnyOrder;
+  // ALiBi's numbers lie in k, but differ from query head to query head.
+  const std::int64_t group = how.alibi_slopes ? q.size(1) / k.size(1) : 1;
+  const auto own = [&](const at::Tensor& x) { return group == 1 ? x : x.repeat_interleave(group, 1); };
+  return FlashAttention::apply(with_dense_heads(q), with_dense_heads(own(k)), with_dense_heads(own(v)), how,
+                               always_repeats);
 }
 
-// Attention of a fused projection by our own kernel (attention.cu): nothing is copied, widened or stacked.
+// Attention of a fused projection by our own kernel (attention.cu), which knows neither windows nor scales: nothing is
+// copied, widened or stacked.
 bool fused_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how) {
   return x.is_cuda() && x.numel() > 0 && is_half_type(x.scalar_type()) && attention_has_head_size(D) && !drops(how) &&
          how.scale == 0 && how.window == 0 && how.max_seqlen > 0 && cuda_kernels().is_ampere(x.device());

@@ -38,15 +38,30 @@ struct Mask {
   }
 };
 
-// Scores with scale and bias, for the keys that the query sees.
-inline void add_bias(const ScoreBlock& block, std::int64_t position, float* row) {
-  for (std::int64_t j = 0; j <= position; ++j) {
-    row[j] = row[j] * block.scale + block.slope * static_cast<float>(static_cast<std::int32_t>(j - position));
+// What query i of a block sees: columns [begin, begin + count) of its row, the keys from `key` on. The last one is the
+// query's own.
+struct Seen {
+  std::int64_t begin, count, key;
+
+  Seen(const ScoreBlock& block, std::int64_t i) {
+    const std::int64_t position = block.first + i;
+    key = block.window > 0 && position >= block.window ? position - block.window + 1 : 0;
+    begin = key - block.first_key;
+    count = position + 1 - key;
+  }
+};
+
+// Scores with scale and bias, for the `count` keys that the query sees.
+inline void add_bias(const ScoreBlock& block, std::int64_t count, float* row) {
+  const std::int64_t own = count - 1;
+  for (std::int64_t j = 0; j < count; ++j) {
+    row[j] = row[j] * block.scale + block.slope * static_cast<float>(static_cast<std::int32_t>(j - own));
   }
 }
 
-inline void hide_later_keys(const ScoreBlock& block, std::int64_t position, float* row) {
-  for (std::int64_t j = position + 1; j < block.m; ++j) row[j] = 0.0f;
+inline void hide_others(const ScoreBlock& block, const Seen& seen, float* row) {
+  for (std::int64_t j = 0; j < seen.begin; ++j) row[j] = 0.0f;
+  for (std::int64_t j = seen.begin + seen.count; j < block.m; ++j) row[j] = 0.0f;
 }
 
 }  // namespace
@@ -54,20 +69,21 @@ inline void hide_later_keys(const ScoreBlock& block, std::int64_t position, floa
 TESSERA_VECTORISED
 void softmax_rows(const ScoreBlock& block, const ScoreDropout& dropout, float* scores, float* logsumexp) {
   for (std::int64_t i = 0; i < block.n; ++i) {
-    float* row = scores + i * block.m;
-    const std::int64_t position = block.first + i;
-    add_bias(block, position, row);
-    const float max = lane_max<16>(row, position + 1);
-    for (std::int64_t j = 0; j <= position; ++j) row[j] = exp_of(row[j] - max);
-    const float sum = lane_sum(position + 1, [row](std::int64_t j) { return row[j]; });
+    const Seen seen(block, i);
+    float* row = scores + i * block.m + seen.begin;
+    const std::int64_t count = seen.count;
+    add_bias(block, count, row);
+    const float max = lane_max<16>(row, count);
+    for (std::int64_t j = 0; j < count; ++j) row[j] = exp_of(row[j] - max);
+    const float sum = lane_sum(count, [row](std::int64_t j) { return row[j]; });
     const float inverse = 1.0f / sum;
     if (dropout.probability > 0) {
       const Mask mask(dropout, i);
-      for (std::int64_t j = 0; j <= position; ++j) row[j] *= inverse * mask(j);
+      for (std::int64_t j = 0; j < count; ++j) row[j] *= inverse * mask(seen.key + j);
     } else {
-      for (std::int64_t j = 0; j <= position; ++j) row[j] *= inverse;
+      for (std::int64_t j = 0; j < count; ++j) row[j] *= inverse;
     }
-    hide_later_keys(block, position, row);
+    hide_others(block, seen, row - seen.begin);
     logsumexp[i] = max + std::log(sum);
   }
 }
@@ -76,29 +92,30 @@ TESSERA_VECTORISED
 void softmax_rows_backward(const ScoreBlock& block, const ScoreDropout& dropout, const float* logsumexp,
                            const float* delta, float* scores, float* grad_probabilities) {
   for (std::int64_t i = 0; i < block.n; ++i) {
-    float* row = scores + i * block.m;
-    float* grad = grad_probabilities + i * block.m;
-    const std::int64_t position = block.first + i;
+    const Seen seen(block, i);
+    float* row = scores + i * block.m + seen.begin;
+    float* grad = grad_probabilities + i * block.m + seen.begin;
+    const std::int64_t count = seen.count;
     const float lse = logsumexp[i], d = delta[i], scale = block.scale;
-    add_bias(block, position, row);
+    add_bias(block, count, row);
     if (dropout.probability > 0) {
       const Mask mask(dropout, i);
 #pragma GCC ivdep
-      for (std::int64_t j = 0; j <= position; ++j) {
-        const float p = exp_of(row[j] - lse), kept = mask(j);
+      for (std::int64_t j = 0; j < count; ++j) {
+        const float p = exp_of(row[j] - lse), kept = mask(seen.key + j);
         row[j] = p * kept;
         grad[j] = p * (grad[j] * kept - d) * scale;
       }
     } else {
 #pragma GCC ivdep
-      for (std::int64_t j = 0; j <= position; ++j) {
+      for (std::int64_t j = 0; j < count; ++j) {
         const float p = exp_of(row[j] - lse);
         row[j] = p;
         grad[j] = p * (grad[j] - d) * scale;
       }
     }
-    hide_later_keys(block, position, row);
-    hide_later_keys(block, position, grad);
+    hide_others(block, seen, row - seen.begin);
+    hide_others(block, seen, grad - seen.begin);
   }
 }
 

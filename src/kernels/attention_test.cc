@@ -1,6 +1,7 @@
 #include "kernels/attention.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,6 +29,43 @@ TEST(PackedAttention, EqualsThePlainOneInHalfTypesWithinTheirError) {
     check_attention(one, at::kBFloat16, at::kCPU);
     check_attention(one, at::kHalf, at::kCPU);
   }
+}
+
+TEST(PackedAttention, OfTodaysDecodersEqualsThePlainOne) {
+  for (const auto& one : decoder_attention_cases()) {
+    for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf}) check_attention(one, type, at::kCPU);
+  }
+}
+
+TEST(PackedAttention, OfTodaysDecodersByOperatorsAloneEqualsThePlainOne) {
+  for (const auto& one : decoder_attention_cases()) check_attention(one, at::kFloat, at::kCPU, attention_by_operators);
+}
+
+TEST(PackedAttention, AWindowLeavesTheBitsOfWhatItHides) {
+  // Keys outside every window of a block are not even read: NaN there changes nothing.
+  const auto q = random_tensor({700, 2, 16}, at::kFloat, at::kCPU, 1);
+  PackedAttention how{at::tensor({0, 700}, at::kInt), 700, {}};
+  how.window = 100;
+  const auto spoiled = q.clone();
+  spoiled.narrow(0, 0, 250).fill_(NAN);
+  EXPECT_TRUE(at::equal(packed_attention(q, q, q, how).narrow(0, 384, 316),
+                        packed_attention(q, spoiled, spoiled, how).narrow(0, 384, 316)));
+}
+
+TEST(PackedAttention, GroupedHeadsRepeatTheirGradientsWithAnyNumberOfThreads) {
+  const auto q = random_tensor({400, 6, 16}, at::kBFloat16, at::kCPU, 1).requires_grad_(true);
+  const auto kv = random_tensor({400, 2, 16}, at::kBFloat16, at::kCPU, 2).requires_grad_(true);
+  const PackedAttention how{at::tensor({0, 150, 400}, at::kInt), 250, {}};
+  const int num_threads = at::get_num_threads();
+  const auto gradient = [&](int threads) {
+    at::set_num_threads(threads);
+    kv.mutable_grad().reset();
+    packed_attention(q, kv, kv, how).sum().backward();
+    return kv.grad();
+  };
+  const auto one = gradient(1), three = gradient(3);
+  at::set_num_threads(num_threads);
+  EXPECT_TRUE(at::equal(one, three));
 }
 
 TEST(PackedAttention, DropoutIsTheSameInForwardAndBackward) {
@@ -84,6 +122,15 @@ TEST(PackedAttention, RefusesWhatDoesNotFitTogether) {
   EXPECT_THROW(with(at::tensor({0, 6}, at::kInt), at::ones({3})), Error) << "a slope too many";
   EXPECT_THROW(with(at::tensor({0, 6}, at::kInt), {}, 1.0), Error) << "drops everything";
   EXPECT_THROW(packed_attention(q, q.narrow(0, 0, 5), q, {at::tensor({0, 6}, at::kInt), 6, {}}), Error);
+  EXPECT_THROW(packed_attention(q, q.narrow(2, 0, 4), q.narrow(2, 0, 4), {at::tensor({0, 6}, at::kInt), 6, {}}), Error);
+  const auto three = random_tensor({6, 3, 8}, at::kFloat, at::kCPU, 1);
+  EXPECT_THROW(packed_attention(three, q, q, {at::tensor({0, 6}, at::kInt), 6, {}}), Error) << "3 heads for 2";
+  PackedAttention how{at::tensor({0, 6}, at::kInt), 6, {}};
+  how.window = -1;
+  EXPECT_THROW(packed_attention(q, q, q, how), Error) << "a negative window";
+  how.window = 0;
+  how.scale = -0.5;
+  EXPECT_THROW(packed_attention(q, q, q, how), Error) << "a negative scale";
   EXPECT_THROW(packed_attention(q.to(at::kDouble), q, q, {at::tensor({0, 6}, at::kInt), 6, {}}), Error);
 }
 

@@ -10,14 +10,15 @@ inline constexpr int kColumnGroups = 8;  // warps of a block: each has every eig
 inline constexpr int kColumnThreads = 32 * kColumnGroups;
 
 // Adds up the rows of one block: body(row, c, sums) adds row `row` of columns c to c + N - 1 to sums[K][N]. The result
-// goes to partial[K][num_row_blocks][C].
+// goes to partial[K][number of blocks][C].
 template <int K, int N, typename Body>
-__device__ inline void add_rows_of_block(std::int64_t num_rows, std::int64_t C, float* partial, Body body) {
+__device__ inline void add_rows_of_block(std::int64_t num_rows, std::int64_t C, float* partial, Body body,
+                                         std::int64_t rows_of_block = kCudaRowBlock) {
   __shared__ float shared[K][kColumnGroups][32 * N];
   const int lane = static_cast<int>(threadIdx.x) % 32, group = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) * 32 * N, c = first_column + lane * N;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * kCudaRowBlock;
-  const std::int64_t end = min(num_rows, first + kCudaRowBlock);
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * rows_of_block;
+  const std::int64_t end = min(num_rows, first + rows_of_block);
   float sums[K][N] = {};
   if (c < C) {
     for (std::int64_t row = first + group; row < end; row += kColumnGroups) body(row, c, sums);
@@ -65,9 +66,15 @@ __global__ void add_row_blocks(const float* partial, std::int64_t num_blocks, st
 }
 
 template <typename T>
+void launch_add_row_blocks(const float* partial, std::int64_t num_blocks, std::int64_t C, const ColumnResults& results,
+                           int num_sums, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>((C + 31) / 32), static_cast<unsigned>(num_sums));
+  add_row_blocks<T><<<grid, kColumnThreads, 0, stream>>>(partial, num_blocks, C, results);
+}
+
+template <typename T>
 void launch_add_row_blocks(const CudaRows& rows, const float* partial, const ColumnResults& results, int num_sums) {
-  const dim3 grid(static_cast<unsigned>((rows.C + 31) / 32), static_cast<unsigned>(num_sums));
-  add_row_blocks<T><<<grid, kColumnThreads, 0, rows.stream>>>(partial, num_row_blocks(rows.num_rows), rows.C, results);
+  launch_add_row_blocks<T>(partial, num_row_blocks(rows.num_rows), rows.C, results, num_sums, rows.stream);
 }
 
 }  // namespace tessera::kernels

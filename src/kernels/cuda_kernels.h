@@ -13,6 +13,8 @@
 #include "kernels/image_ops.h"
 #include "kernels/layer_norm.h"
 #include "kernels/optimizers/flat_update.h"
+#include "kernels/rotary.h"
+#include "kernels/sizes.h"
 #include "kernels/transformer_block.h"
 
 namespace tessera::kernels {
@@ -27,6 +29,21 @@ struct CudaKernels {
                              const at::Tensor& bias, double eps, const at::Tensor& sum, const at::Tensor& out,
                              const at::Tensor& mean, const at::Tensor& inverse_deviation);
   void (*layer_norm_backward)(const NormBackward& norm, const NormGradients& results);
+  // rms_norm.h; x's rows lie at x_rows, all else is contiguous; residual, sum, grad_sum and grad_weight may be
+  // undefined
+  void (*rms_norm_forward)(const at::Tensor& x, const RowPlaces& x_rows, const at::Tensor& residual,
+                           const at::Tensor& weight, double eps, RmsWeight how, const at::Tensor& sum,
+                           const at::Tensor& out, const at::Tensor& inverse_rms);
+  void (*rms_norm_backward)(const at::Tensor& grad, const at::Tensor& grad_sum, const at::Tensor& x,
+                            const RowPlaces& x_rows, const at::Tensor& weight, const at::Tensor& inverse_rms,
+                            RmsWeight how, const at::Tensor& grad_x, const at::Tensor& grad_weight);
+  // rotary.h; x: heads anywhere, the last dimension dense; back: by the opposite angles
+  void (*rotary)(const at::Tensor& x, const RotaryTable& table, bool back, const at::Tensor& out);
+  // gated_linear.h; rows of gate and up anywhere; grad_gate may be grad, and `out`, forward's result, undefined
+  void (*gated_forward)(const at::Tensor& gate, const at::Tensor& up, GateActivation activation, const at::Tensor& out);
+  void (*gated_backward)(const at::Tensor& grad, const at::Tensor& gate, const at::Tensor& up,
+                         GateActivation activation, const at::Tensor& grad_gate, const at::Tensor& grad_up,
+                         const at::Tensor& out);
   // image_ops.h
   void (*batch_norm_forward)(const BatchNormPass& pass, const BatchNorm& norm);
   void (*batch_norm_backward)(const at::Tensor& grad, const BatchNormPass& pass, const BatchNormGradients& results);

@@ -42,6 +42,60 @@ struct CudaNormBackward {
 };
 void layer_norm_backward_cuda(const CudaRows& rows, const CudaNormBackward& norm);
 
+// rms_norm.cu: row r of x begins at x_rows.at(r), all else is contiguous
+struct CudaRmsNorm {
+  NumberType type;
+  RmsWeight how;
+  std::int64_t num_rows, C;
+  RowPlaces x_rows;
+  bool aligned;  // every buffer, and every row of x, begins at a multiple of 16 bytes if C fills whole words
+  const void *x, *weight;
+  float* inverse_rms;
+  // forward alone; residual and sum may be null
+  const void* residual;
+  float eps;
+  void *sum, *out;
+  // backward alone; grad_sum, added to grad_x, and grad_weight may be null
+  const void *grad, *grad_sum;
+  void *grad_x, *grad_weight;
+  float* partial;  // num_rms_blocks * C, if there is grad_weight
+  cudaStream_t stream;
+};
+void rms_norm_forward_cuda(const CudaRmsNorm& norm);
+void rms_norm_backward_cuda(const CudaRmsNorm& norm);
+
+// rotary.cu: x [T, H, D] at these strides, in numbers, the last dimension dense; out is contiguous
+struct CudaRotary {
+  NumberType type;
+  std::int64_t T;
+  int H, D, half;  // 2 * half numbers of each head are rotated
+  std::int64_t token_stride, head_stride;
+  bool back;     // by the opposite angles
+  bool aligned;  // every buffer, and every head of x, begins at a multiple of 16 bytes if D fills whole words
+  const void* x;
+  const float *cos, *sin;  // [T, half]
+  void* out;
+  cudaStream_t stream;
+};
+void rotary_cuda(const CudaRotary& rotary);
+
+// gated.cu: rows of gate and up begin at multiples of their strides, all else is contiguous
+struct CudaGated {
+  NumberType type;
+  GateActivation activation;
+  std::int64_t T, F;
+  std::int64_t gate_stride, up_stride;
+  bool aligned;  // every buffer, and every row, begins at a multiple of 16 bytes if F fills whole words
+  const void *gate, *up;
+  void* out;  // null in backward: not wanted
+  // backward alone; grad_gate may be grad
+  const void* grad;
+  void *grad_gate, *grad_up;
+  cudaStream_t stream;
+};
+void gated_forward_cuda(const CudaGated& gated);
+void gated_backward_cuda(const CudaGated& gated);
+
 // batch_norm.cu: bf16 or fp16, [num_rows, C]; sizes.h has the channels
 struct CudaBatchNorm {
   NumberType type;

@@ -11,6 +11,7 @@
 #include "core/quantity.h"
 #include "kernels/attention.h"
 #include "kernels/cuda_launch.h"
+#include "kernels/rotary.h"
 #include "kernels/transformer_block.h"
 
 namespace tessera::kernels {
@@ -77,6 +78,18 @@ at::Tensor block_forward(const at::Tensor& x, const TransformerBlock& block, con
 // The gradient of x. `gradients`: tensors that those of the parameters are written to; undefined matrices are left out.
 at::Tensor block_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& kept,
                           const TransformerBlock& block, const PackedAttention& how, const TransformerBlock& gradients);
+
+// cuda_decoder.cc, for cuda_kernels.h, which says what they do.
+void rms_norm_forward(const at::Tensor& x, const RowPlaces& x_rows, const at::Tensor& residual,
+                      const at::Tensor& weight, double eps, RmsWeight how, const at::Tensor& sum,
+                      const at::Tensor& result, const at::Tensor& inverse_rms);
+void rms_norm_backward(const at::Tensor& grad, const at::Tensor& grad_sum, const at::Tensor& x, const RowPlaces& x_rows,
+                       const at::Tensor& weight, const at::Tensor& inverse_rms, RmsWeight how, const at::Tensor& grad_x,
+                       const at::Tensor& grad_weight);
+void rotate_heads(const at::Tensor& x, const RotaryTable& table, bool back, const at::Tensor& result);
+void gated_forward(const at::Tensor& gate, const at::Tensor& up, GateActivation activation, const at::Tensor& result);
+void gated_backward(const at::Tensor& grad, const at::Tensor& gate, const at::Tensor& up, GateActivation activation,
+                    const at::Tensor& grad_gate, const at::Tensor& grad_up, const at::Tensor& result);
 
 // Matrix products in half types by cuBLASLt, with the plan of each shape kept: libtorch describes the matrices and asks
 // for an algorithm at every call, which takes the host as long again as the launch. Only in libtessera_cuda.so.

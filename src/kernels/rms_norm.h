@@ -5,18 +5,13 @@
 
 #include <utility>
 
+#include "kernels/sizes.h"
+
 namespace tessera::kernels {
 
-// How the weight enters. In half types the order of rounding shows.
-enum class RmsWeight {
-  kAfterRounding,   // Llama: rounds the normed row to the type, then multiplies (in the type)
-  kBeforeRounding,  // OLMo 2: multiplies in float32, then rounds
-  kOnePlus          // Gemma: multiplies by 1 + weight in float32, then rounds
-};
-
-// Rows x / sqrt(mean(x^2) + eps), in float32, times the weight. x: [..., C], maybe heads [T, H, D] of a wider
-// projection: any view with a dense last dimension; weight: [C], of x's type. The result is contiguous. Backward keeps
-// x and 1 / rms of each row.
+// Rows x / sqrt(mean(x^2) + eps), in float32, times the weight; `how` it enters: RmsWeight of sizes.h. x: [..., C],
+// maybe heads [T, H, D] of a wider projection: any view with a dense last dimension; weight: [C], of x's type. The
+// result is contiguous. Backward keeps x and 1 / rms of each row.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, RmsWeight how);
 
 // {x + residual, rms_norm(x + residual)}: one pass over memory where the device has a kernel for it.

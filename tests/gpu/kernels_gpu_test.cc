@@ -20,6 +20,7 @@
 #include "kernels/layer_norm.h"
 #include "kernels/linear_cross_entropy.h"
 #include "kernels/optimizers/optimizer_slice.h"
+#include "kernels/rms_norm.h"
 #include "kernels/row_sums.h"
 
 namespace tessera::kernels {
@@ -132,6 +133,62 @@ TEST_F(KernelsOnGpu, WidenedHeadsAreThePlainOnes) {
   }
 }
 
+TEST_F(KernelsOnGpu, AttentionOfTodaysDecodersEqualsThePlainOne) {
+  for (const auto type : kTypes) {
+    for (const auto& one : decoder_attention_cases()) check_attention(one, type, gpu_);
+  }
+}
+
+TEST_F(KernelsOnGpu, AttentionOfTodaysDecodersRepeatsItsBits) {
+  const auto q = random_tensor({3072, 16, 64}, at::kBFloat16, gpu_, 1).requires_grad_();
+  const auto k = random_tensor({3072, 4, 64}, at::kBFloat16, gpu_, 2).requires_grad_();
+  const auto of_heads = random_tensor({3072, 16, 64}, at::kBFloat16, gpu_, 3).requires_grad_();
+  const auto wide = random_tensor({3072, 2, 256}, at::kBFloat16, gpu_, 4).requires_grad_();
+  PackedAttention plain{at::tensor({0, 2048, 3072}, at::kInt).to(gpu_), 2048, {}}, windowed = plain, scaled = plain;
+  windowed.window = 700;
+  scaled.scale = 0.1;
+  const auto repeats = [](const at::Tensor& query, const at::Tensor& keys, const PackedAttention& how) {
+    at::Tensor first;
+    for (int i = 0; i < 10; ++i) {
+      query.mutable_grad().reset();
+      packed_attention(query, keys, keys, how).sum().backward();
+      if (i == 0) first = query.grad();
+      EXPECT_TRUE(at::equal(query.grad(), first)) << "time " << i + 1;
+    }
+  };
+  repeats(q, k, plain);
+  repeats(q, of_heads, windowed);
+  repeats(q, of_heads, scaled);
+  repeats(wide, wide.detach(), plain);
+  EXPECT_FALSE(at::globalContext().deterministicAlgorithms());
+  EXPECT_TRUE(at::globalContext().deterministicFillUninitializedMemory());
+}
+
+TEST_F(KernelsOnGpu, RmsNormEqualsThePlainOne) {
+  for (const auto type : kTypes) {
+    for (const RmsWeight how : {RmsWeight::kAfterRounding, RmsWeight::kBeforeRounding, RmsWeight::kOnePlus}) {
+      for (const auto& rows : rows_cases()) check_rms_norm(rows, how, type, gpu_);
+      check_rms_norm({{5, 12'288}}, how, type, gpu_);
+      check_rms_norm_of_heads(how, type, gpu_);
+    }
+  }
+}
+
+TEST_F(KernelsOnGpu, RotaryEqualsThePlainOne) {
+  for (const auto type : kTypes) {
+    for (const auto& one : rotary_cases()) check_rotary(one, type, gpu_);
+  }
+}
+
+TEST_F(KernelsOnGpu, GatedLinearEqualsThePlainOne) {
+  for (const auto type : kTypes) {
+    for (const auto& one : gated_cases()) {
+      check_gated_linear(one, GateActivation::kSilu, type, gpu_);
+      check_gated_linear(one, GateActivation::kGelu, type, gpu_);
+    }
+  }
+}
+
 TEST_F(KernelsOnGpu, AttentionDropoutIsTheSameInForwardAndBackward) {
   for (const auto type : kTypes) check_attention_dropout(type, gpu_);
 }
@@ -171,6 +228,9 @@ TEST_F(KernelsOnGpu, ParametersMayBeginAnywhereInAFlatBuffer) {
     const auto weight = flat.narrow(0, offset, 64), bias = flat.narrow(0, offset + 64, 64);
     EXPECT_TRUE(at::equal(bias_gelu(x, bias), bias_gelu(x, bias.clone()))) << offset;
     EXPECT_TRUE(at::equal(layer_norm(x, weight, bias, 1e-5), layer_norm(x, weight.clone(), bias.clone(), 1e-5)))
+        << offset;
+    EXPECT_TRUE(at::equal(rms_norm(x, weight, 1e-5, RmsWeight::kOnePlus),
+                          rms_norm(x, weight.clone(), 1e-5, RmsWeight::kOnePlus)))
         << offset;
   }
 }

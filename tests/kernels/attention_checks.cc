@@ -26,16 +26,21 @@ at::Tensor offsets_of(const std::vector<std::int64_t>& lengths) {
 }
 
 at::Tensor reference_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                               const std::vector<std::int64_t>& lengths, const at::Tensor& slopes) {
+                               const AttentionCase& attention, const at::Tensor& slopes) {
   std::vector<at::Tensor> outs;
   std::int64_t begin = 0;
-  for (const std::int64_t length : lengths) {
-    const auto part = [&](const at::Tensor& x) { return x.narrow(0, begin, length).transpose(0, 1); };
-    auto scores = at::matmul(part(q), part(k).transpose(1, 2)) / std::sqrt(static_cast<double>(q.size(2)));
+  const std::int64_t H = q.size(1);
+  for (const std::int64_t length : attention.lengths) {
+    const auto part = [&](const at::Tensor& x) {  // of each query head
+      return x.narrow(0, begin, length).transpose(0, 1).repeat_interleave(H / x.size(1), 0);
+    };
+    const double scale = attention.scale != 0 ? attention.scale : 1 / std::sqrt(static_cast<double>(q.size(2)));
+    auto scores = at::matmul(part(q), part(k).transpose(1, 2)) * scale;
     const auto position = at::arange(length, at::kDouble);
     const auto distance = position.unsqueeze(0) - position.unsqueeze(1);
     if (slopes.defined()) scores = scores + slopes.to(at::kDouble).view({-1, 1, 1}) * distance;
     scores = scores.masked_fill(distance > 0, -INFINITY);
+    if (attention.window > 0) scores = scores.masked_fill(distance <= -attention.window, -INFINITY);
     outs.push_back(at::matmul(at::softmax(scores, 2), part(v)).transpose(0, 1));
     begin += length;
   }
@@ -81,6 +86,33 @@ const std::vector<AttentionCase>& attention_cases() {
   return cases;
 }
 
+const std::vector<AttentionCase>& decoder_attention_cases() {
+  static const std::vector<AttentionCase> cases = {
+      {"grouped_one_token", {1}, 4, 8, false, false, 2},
+      {"grouped_single_tokens", {1, 1, 1}, 4, 16, false, true, 1},
+      {"grouped_odd_sizes", {3, 1, 17, 5}, 6, 24, false, true, 3},
+      {"grouped_no_tokens", {0, 0}, 4, 32, false, false, 2},
+      {"grouped_head_size_7", {9, 33}, 4, 7, false, true, 2},
+      {"grouped_several_blocks", {130, 300, 0, 64, 65}, 8, 64, false, true, 2},
+      {"grouped_alibi", {130, 70}, 6, 64, true, false, 2},
+      {"grouped_alibi_head_size_7", {40, 70}, 6, 7, true, true, 2},
+      {"one_key_head", {257, 20}, 3, 128, false, false, 1},
+      {"window_of_one", {5, 200}, 2, 32, false, false, 0, 1},
+      {"window_of_two", {1, 2, 3, 300}, 2, 32, false, true, 0, 2},
+      {"window_within_a_block", {400, 37, 129}, 2, 64, false, true, 0, 40},
+      {"window_of_a_block", {400, 128, 127}, 2, 64, false, false, 0, 128},
+      {"window_of_blocks", {600, 300}, 2, 64, false, true, 0, 290},
+      {"window_as_long", {300, 299}, 2, 64, false, false, 0, 300},
+      {"window_alibi", {400, 37}, 3, 64, true, true, 0, 130},
+      {"scaled", {70, 130}, 2, 32, false, true, 0, 0, 0.3},
+      {"scaled_alibi", {70, 130}, 2, 64, true, false, 0, 0, 0.3},
+      {"grouped_windowed_scaled", {300, 5, 129}, 8, 96, false, true, 4, 100, 0.08},
+      {"head_size_256", {150, 70}, 2, 256, false, false, 1, 0, 0.0625},
+      {"head_size_256_windowed", {200, 20}, 4, 256, false, true, 2, 33, 0.0625},
+  };
+  return cases;
+}
+
 void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device,
                      AttentionFunction& compute) {
   SCOPED_TRACE(attention.name + " " + c10::toString(type));
@@ -94,14 +126,20 @@ void check_attention(const AttentionCase& attention, at::ScalarType type, at::De
     slopes = slopes_of(H);
     how.alibi_slopes = slopes.to(device);
   }
+  const std::int64_t Hkv = attention.num_kv_heads == 0 ? H : attention.num_kv_heads;
+  how.window = attention.window;
+  how.scale = attention.scale;
   at::Tensor q, k, v, fused;
-  if (attention.fused) {
+  if (attention.fused && Hkv != H) {
+    fused = random_tensor({T, H + 2 * Hkv, D}, type, device, 1).requires_grad_(true);
+    q = fused.narrow(1, 0, H), k = fused.narrow(1, H, Hkv), v = fused.narrow(1, H + Hkv, Hkv);
+  } else if (attention.fused) {
     fused = random_tensor({T, H, 3, D}, type, device, 1).requires_grad_(true);
     q = fused.select(2, 0), k = fused.select(2, 1), v = fused.select(2, 2);
   } else {
     q = random_tensor({T, H, D}, type, device, 1).requires_grad_(true);
-    k = random_tensor({T, H, D}, type, device, 2).requires_grad_(true);
-    v = random_tensor({T, H, D}, type, device, 3).requires_grad_(true);
+    k = random_tensor({T, Hkv, D}, type, device, 2).requires_grad_(true);
+    v = random_tensor({T, Hkv, D}, type, device, 3).requires_grad_(true);
   }
   const auto grad = random_tensor({T, H, D}, type, device, 4);
   const auto out = compute(q, k, v, how);
@@ -112,11 +150,13 @@ void check_attention(const AttentionCase& attention, at::ScalarType type, at::De
   if (T == 0) return;
 
   const auto rq = double_leaf(q), rk = double_leaf(k), rv = double_leaf(v);
-  const auto reference = reference_attention(rq, rk, rv, attention.lengths, slopes);
+  const auto reference = reference_attention(rq, rk, rv, attention, slopes);
   reference.backward(grad.to(at::kCPU, at::kDouble));
   expect_near(out, reference, tolerance(type), "output");
   const auto gradient = [&](const at::Tensor& leaf, int which) {
-    return attention.fused ? fused.grad().select(2, which) : leaf.grad();
+    if (!attention.fused) return leaf.grad();
+    if (Hkv == H) return fused.grad().select(2, which);
+    return fused.grad().narrow(1, which == 0 ? 0 : H + (which - 1) * Hkv, which == 0 ? H : Hkv);
   };
   expect_near(gradient(q, 0), rq.grad(), tolerance(type), "gradient of q");
   expect_near(gradient(k, 1), rk.grad(), tolerance(type), "gradient of k");

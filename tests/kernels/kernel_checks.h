@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/attention.h"
+#include "kernels/sizes.h"
 
 namespace tessera::kernels {
 
@@ -36,9 +37,14 @@ struct AttentionCase {
   std::vector<std::int64_t> lengths;
   std::int64_t num_heads, head_size;
   bool alibi;
-  bool fused;  // q, k, v as views of one [T, H, 3, D] projection
+  bool fused;                     // q, k, v as views of one [T, H, 3, D] projection, or [T, H + 2 Hkv, D] if grouped
+  std::int64_t num_kv_heads = 0;  // 0: num_heads
+  std::int64_t window = 0;        // 0: none
+  double scale = 0;               // 0: 1 / sqrt(D)
 };
 const std::vector<AttentionCase>& attention_cases();
+// With grouped heads, windows and scales.
+const std::vector<AttentionCase>& decoder_attention_cases();
 using AttentionFunction = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const PackedAttention&);
 void check_attention(const AttentionCase& attention, at::ScalarType type, at::Device device,
                      AttentionFunction& compute = packed_attention);
@@ -60,6 +66,25 @@ void check_bias_gelu(const RowsCase& rows, at::ScalarType type, at::Device devic
 // Gives the same as its parts, gradients too.
 void check_bias_gelu_linear(const RowsCase& rows, at::ScalarType type, at::Device device);
 void check_layer_norm(const RowsCase& rows, at::ScalarType type, at::Device device);
+
+// Alone, after a residual, and of heads that lie in a wider projection; each way for the weight to enter. In half types
+// also the rounding: by transformers' operations, bit for bit but for rows whose last bit of 1 / rms differs.
+void check_rms_norm(const RowsCase& rows, RmsWeight how, at::ScalarType type, at::Device device);
+void check_rms_norm_of_heads(RmsWeight how, at::ScalarType type, at::Device device);
+
+struct RotaryCase {
+  std::int64_t T, H, D, rotated;
+};
+const std::vector<RotaryCase>& rotary_cases();
+// Of dense heads and of those of a wider projection.
+void check_rotary(const RotaryCase& rotary, at::ScalarType type, at::Device device);
+
+struct GatedCase {
+  std::int64_t T, F, C;
+  bool bias, one_projection;  // gate and up are halves of one
+};
+const std::vector<GatedCase>& gated_cases();
+void check_gated_linear(const GatedCase& gated, GateActivation activation, at::ScalarType type, at::Device device);
 
 // One node for a whole block: results and gradients no further from float64 than those of the separate operations.
 void check_transformer_block(std::int64_t num_heads, std::int64_t head_size, at::ScalarType type, at::Device device);
