@@ -61,9 +61,32 @@ std::map<std::string, at::Tensor> gradients_of(LanguageModel& model, const Packe
 
 }  // namespace
 
+std::vector<ModelCase> decoder_cases() {
+  std::vector<ModelCase> cases;
+  const auto add = [&](const std::vector<std::string>& keys, std::initializer_list<const char*> names) {
+    for (const char* name : names) cases.push_back({name, keys, 1e-5});
+  };
+  add({"attention_dropout"},
+      {"llama",        "llama_tied_biases", "llama_mqa",       "llama_linear", "llama_dynamic", "llama_rope3",
+       "llama_yarn",   "llama_yarn_factor", "llama_yarn_full", "mistral",      "mistral_full",  "qwen2",
+       "qwen2_window", "qwen2_yarn",        "qwen3",           "qwen3_tied",   "gemma3",        "gemma3_scaled",
+       "olmo2",        "smollm3",           "smollm3_window"});
+  add({"attention_dropout", "resid_pdrop"}, {"phi3", "phi3_partial", "phi3_longrope", "phi3_longrope_partial"});
+  add({"attn_pdrop", "resid_pdrop", "embd_pdrop"}, {"gpt2", "gpt2_variants"});
+  return cases;
+}
+
 const std::vector<ModelCase>& model_cases() {
-  static const std::vector<ModelCase> cases = {
-      {"bloom", true}, {"bloom_6_heads", true}, {"bloom_post_norm", true}, {"gpt", false}, {"gpt_learned", false}};
+  static const std::vector<ModelCase> cases = [] {
+    const std::vector<std::string> of_bloom{"hidden_dropout", "attention_dropout"}, of_gpt{"dropout"};
+    std::vector<ModelCase> all{{"bloom", of_bloom},
+                               {"bloom_6_heads", of_bloom},
+                               {"bloom_post_norm", of_bloom},
+                               {"gpt", of_gpt},
+                               {"gpt_learned", of_gpt}};
+    for (ModelCase& decoder : decoder_cases()) all.push_back(std::move(decoder));
+    return all;
+  }();
   return cases;
 }
 
@@ -91,7 +114,7 @@ void check_logits(const ModelCase& which, at::Device device) {
   for (const std::string side : {"left", "right"}) {
     if (!file.has("logits_" + side)) continue;
     const at::Tensor logits = model->logits(batch_of(file, side, device), runner);
-    EXPECT_LE(largest_difference(logits, file.at("logits_" + side)), 1e-4) << side;
+    EXPECT_LE(largest_difference(logits, file.at("logits_" + side)), which.tolerance) << side;
   }
   // A sequence sees nothing of those it is packed with, and single rows can be asked for.
   std::int64_t begin = 0;
@@ -99,7 +122,8 @@ void check_logits(const ModelCase& which, at::Device device) {
     const auto length = static_cast<std::int64_t>(prompt.size());
     const at::Tensor last = at::tensor({length - 1}, at::kLong).to(device);
     const at::Tensor alone = model->logits(pack_sequences({prompt}, device), runner, last);
-    EXPECT_LE(largest_difference(alone, file.at("logits_right").slice(0, begin + length - 1, begin + length)), 1e-4);
+    EXPECT_LE(largest_difference(alone, file.at("logits_right").slice(0, begin + length - 1, begin + length)),
+              which.tolerance);
     begin += length;
   }
 }
@@ -181,6 +205,20 @@ void check_greedy_generation(at::Device device) {
   }
 }
 
+void check_greedy_rows(const ModelCase& which, at::Device device) {
+  const TensorFile file = model_reference(which.name);
+  const auto model = model_of(file, device);
+  UnitRunner runner;
+  GenerationOptions options;
+  const at::Tensor& expected = file.at("greedy_free");
+  options.max_new_tokens = expected.size(1);
+  const std::vector<TokenIds> prompts = prompts_of(file), all = rows_of(expected, -1);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    EXPECT_EQ(generate(*model, {prompts[i]}, options, runner), (std::vector<TokenIds>{all[i]})) << i;
+  }
+  EXPECT_EQ(generate(*model, prompts, options, runner), all) << "together";
+}
+
 void check_step_logits(const ModelCase& which, at::Device device) {
   const TensorFile file = model_reference(which.name);
   const auto model = model_of(file, device);
@@ -215,8 +253,7 @@ void check_step_logits(const ModelCase& which, at::Device device) {
 void check_dropout_and_checkpointing(const ModelCase& which, at::Device device, at::ScalarType type) {
   TensorFile file = model_reference(which.name);
   Json config = parse_json(file.metadata.at("config").get<std::string>(), "config");
-  config[which.is_bloom ? "hidden_dropout" : "dropout"] = 0.2;
-  if (which.is_bloom) config["attention_dropout"] = 0.3;
+  for (const std::string& key : which.dropout_keys) config[key] = key.starts_with("att") ? 0.3 : 0.2;
   file.metadata["config"] = config.dump();
   const auto model = model_of(file, device, type);
   UnitRunner runner;

@@ -15,10 +15,13 @@
 namespace tessera {
 
 struct ModelCase {
-  std::string name;  // the file's name in tests/data/models
-  bool is_bloom;     // then both padding sides have references
+  std::string name;                       // the file's name in tests/data/models
+  std::vector<std::string> dropout_keys;  // of its config
+  double tolerance = 1e-4;                // of logits in float32
 };
+// BLOOM and the workshops' GPT, and the families of today's decoders with what varies within them.
 const std::vector<ModelCase>& model_cases();
+std::vector<ModelCase> decoder_cases();
 
 TensorFile model_reference(const std::string& name);
 // The file's model with the file's weights.
@@ -31,6 +34,8 @@ void check_bf16_logits(at::Device device);
 // bf16: each gradient is about as far from the float32 reference as the original's own bf16 gradient.
 void check_bf16_gradients(const ModelCase& model, at::Device device);
 void check_greedy_generation(at::Device device);
+// 32 tokens of each row, alone, with the cache.
+void check_greedy_rows(const ModelCase& model, at::Device device);
 void check_step_logits(const ModelCase& model, at::Device device);
 void check_dropout_and_checkpointing(const ModelCase& model, at::Device device, at::ScalarType type);
 // What a forward pass keeps with and without checkpointing differs by the units' calculated activations. `live_bytes`

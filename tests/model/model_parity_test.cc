@@ -36,6 +36,25 @@ TEST_P(ModelParity, DropoutIsAFunctionOfItsSeedAndCheckpointingGivesTheSameBits)
 INSTANTIATE_TEST_SUITE_P(All, ModelParity, testing::ValuesIn(model_cases()),
                          [](const auto& tested) { return tested.param.name; });
 
+class DecoderParity : public testing::TestWithParam<ModelCase> {};
+
+TEST_P(DecoderParity, GreedyTokensAreTheOriginals) {
+  check_greedy_rows(GetParam(), at::kCPU);
+}
+
+TEST_P(DecoderParity, AConfigOfTransformers4IsTheSameModel) {
+  TensorFile file = model_reference(GetParam().name);
+  file.metadata["config"] = file.metadata.at("config_v4");
+  const auto older = model_of(file, at::kCPU), newer = model_of(model_reference(GetParam().name), at::kCPU);
+  UnitRunner runner;
+  const at::NoGradGuard no_grad;
+  const PackedBatch batch = pack_padded(file.at("ids_right"), file.at("mask_right"), file.at("labels_right"));
+  EXPECT_TRUE(at::equal(older->logits(batch, runner), newer->logits(batch, runner)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DecoderParity, testing::ValuesIn(decoder_cases()),
+                         [](const auto& tested) { return tested.param.name; });
+
 TEST(BloomParity, Bf16IsAsNearToFloat32AsTheOriginals) {
   check_bf16_logits(at::kCPU);
 }
