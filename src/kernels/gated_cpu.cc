@@ -15,7 +15,8 @@ constexpr std::int64_t kPiece = 512;  // numbers computed at once: their rooms l
 // Both activations are x * s, with s = sigmoid(x), or sigmoid(2 u) = (1 + tanh(u)) / 2.
 template <GateActivation kActivation>
 inline float share(float x) {
-  return kActivation == GateActivation::kSilu ? sigmoid(x) : sigmoid(kTwoSqrt2OverPi * x * (1.0f + kCubic * x * x));
+  const float u = kActivation == GateActivation::kSilu ? x : kTwoSqrt2OverPi * x * (1.0f + kCubic * x * x);
+  return u < -88.0f ? 0.0f : sigmoid(u);  // sigmoid() ends at e^-88, which times 1e38 is not nothing
 }
 
 // The derivative of x * s.

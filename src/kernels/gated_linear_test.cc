@@ -21,13 +21,13 @@ TEST(GatedLinear, EqualsThePlainOne) {
 }
 
 TEST(GatedLinear, IsRightAtTheEndsOfTheRange) {
-  const auto gate = at::tensor({{-1e30f, -50.0f, 0.0f, 50.0f, 1e30f}}).requires_grad_(true);
+  const auto gate = at::tensor({-1e30f, -50.0f, 0.0f, 50.0f, 1e30f}).view({1, 5}).requires_grad_(true);
   for (const auto activation : {GateActivation::kSilu, GateActivation::kGelu}) {
     gate.mutable_grad().reset();
     const auto out = gated_linear(gate, at::ones({1, 5}), at::eye(5), {}, activation);
-    EXPECT_LE(difference(out, at::tensor({{0.0, 0.0, 0.0, 50.0, 1e30}})), 1e-6);
+    EXPECT_LE(difference(out, at::tensor({0.0f, 0.0f, 0.0f, 50.0f, 1e30f}).view({1, 5})), 1e-6);
     out.sum().backward();
-    EXPECT_LE(difference(gate.grad(), at::tensor({{0.0, 0.0, 0.5, 1.0, 1.0}})), 1e-6);
+    EXPECT_LE(difference(gate.grad(), at::tensor({0.0f, 0.0f, 0.5f, 1.0f, 1.0f}).view({1, 5})), 1e-6);
   }
 }
 

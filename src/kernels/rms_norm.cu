@@ -23,14 +23,18 @@ struct Share {
 
 template <bool kWarpIsRow>
 __device__ inline float row_sum(float value, float* shared) {
-  if (!kWarpIsRow) return block_sum(value, shared);
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
-  return value;
+  if constexpr (kWarpIsRow) {
+    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+    return value;
+  } else {
+    return block_sum(value, shared);
+  }
 }
 
 __device__ inline std::int64_t place_of(const RowPlaces& rows, std::int64_t row) {
   if (rows.inner == 1) return row * rows.outer_stride;
-  const std::int64_t outer = row / rows.inner;
+  // There is no room for 2^32 rows; a division of 64 bits takes dozens of instructions.
+  const std::int64_t outer = static_cast<unsigned>(row) / static_cast<unsigned>(rows.inner);
   return outer * rows.outer_stride + (row - outer * rows.inner) * rows.inner_stride;
 }
 
@@ -113,7 +117,7 @@ __global__ void backward_x(CudaRmsNorm norm) {
 }
 
 template <typename T, int N>
-__global__ void backward_weight(CudaRmsNorm norm) {
+__global__ void backward_weight(CudaRmsNorm norm, std::int64_t rows_of_block) {
   const T *grad = static_cast<const T*>(norm.grad), *x = static_cast<const T*>(norm.x);
   const auto add = [&](std::int64_t row, std::int64_t c, float(&sums)[1][N]) {
     const auto gs = load<N>(grad + row * norm.C + c);
@@ -122,7 +126,7 @@ __global__ void backward_weight(CudaRmsNorm norm) {
 #pragma unroll
     for (int n = 0; n < N; ++n) sums[0][n] += to_float(gs.values[n]) * (to_float(xs.values[n]) * r);
   };
-  add_rows_of_block<1, N>(norm.num_rows, norm.C, norm.partial, add, rms_rows_of_block(norm.num_rows));
+  add_rows_of_block<1, N>(norm.num_rows, norm.C, norm.partial, add, rows_of_block);
 }
 
 unsigned row_grid(const CudaRmsNorm& norm, bool warp_is_row) {
@@ -146,7 +150,7 @@ void run_backward(const CudaRmsNorm& norm) {
   const std::int64_t num_blocks = num_rms_blocks(norm.num_rows);
   const dim3 grid(static_cast<unsigned>((norm.C + 32 * kColumns - 1) / (32 * kColumns)),
                   static_cast<unsigned>(num_blocks));
-  backward_weight<T, kColumns><<<grid, kColumnThreads, 0, norm.stream>>>(norm);
+  backward_weight<T, kColumns><<<grid, kColumnThreads, 0, norm.stream>>>(norm, rms_rows_of_block(norm.num_rows));
   launch_add_row_blocks<T>(norm.partial, num_blocks, norm.C, {{norm.grad_weight}}, 1, norm.stream);
 }
 
