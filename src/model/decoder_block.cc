@@ -1,6 +1,7 @@
 // Shape letters: T tokens of all sequences, C hidden size, F inner size, H heads, Hkv key/value heads, head size D.
 #include "model/decoder_block.h"
 
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 
@@ -128,6 +129,7 @@ at::Tensor DecoderBlock::mlp(const at::Tensor& x, const DropoutKeys& keys) const
     // The bias is fused with the GELU: one pass over [T, F].
     return kernels::bias_gelu_linear(at::linear(x, up_.matrix()), up_.bias, down_.matrix(), down_.bias);
   }
+  if (shape_.mlp == MlpKind::kExactGelu) return down_(at::gelu(up_(x)));
   return down_(dropout(up_(x).relu_(), shape_.inner_dropout, keys, kInnerPlace));
 }
 

@@ -16,7 +16,7 @@ enum class NormKind {
   kRmsBeforeRounding,  // multiplies the weight, then rounds: OLMo 2
   kRmsOnePlus,         // multiplies 1 + weight, then rounds: Gemma
 };
-enum class MlpKind { kGelu, kRelu, kGatedSilu, kGatedGelu };  // GELU: its tanh form
+enum class MlpKind { kGelu, kExactGelu, kRelu, kGatedSilu, kGatedGelu };  // GELU: its tanh form, unless exact
 enum class QueryKeyNorm { kNone, kPerHead, kWhole };          // kWhole: over the projection of all heads
 enum class QkvLayout {
   kSeparate,  // three projections

@@ -141,6 +141,11 @@ void DecoderStepMemory::mlp_forward(bool keeps, MemoryTape& tape) const {
     linear_forward(F_, C_, tape);
     tape.give(inner);
     tape.give_unless(keeps, inner);
+  } else if (decoder_.mlp == MlpKind::kExactGelu) {
+    linear_forward(C_, F_, tape);
+    tape.take(inner);
+    linear_forward(F_, C_, tape);
+    tape.give_unless(keeps, 2 * inner);
   } else {
     linear_forward(C_, F_, tape);  // the ReLU is in place
     const std::int64_t dropped = drops(decoder_.inner_dropout) ? mask_bytes(inner) + inner : 0;
@@ -208,7 +213,8 @@ void DecoderStepMemory::qkv_backward(std::int64_t gone_bytes, MemoryTape& tape) 
 
 void DecoderStepMemory::mlp_backward(std::int64_t gone_bytes, MemoryTape& tape) const {
   if (decoder_.is_gated()) return gated_backward(gone_bytes, tape);
-  decoder_.mlp == MlpKind::kGelu ? bias_gelu_backward(gone_bytes, tape) : relu_backward(gone_bytes, tape);
+  if (decoder_.mlp == MlpKind::kGelu) return bias_gelu_backward(gone_bytes, tape);
+  relu_backward(gone_bytes, tape);
 }
 
 void DecoderStepMemory::bias_gelu_backward(std::int64_t gone_bytes, MemoryTape& tape) const {
@@ -250,8 +256,9 @@ void DecoderStepMemory::gated_backward(std::int64_t gone_bytes, MemoryTape& tape
 void DecoderStepMemory::relu_backward(std::int64_t gone_bytes, MemoryTape& tape) const {
   const std::int64_t inner = bytes_of(F_);
   const bool drops_inner = drops(decoder_.inner_dropout);
-  // The ReLU keeps its result itself; only the linear layer keeps a dropout's result.
-  linear_backward(F_, C_, true, gone_bytes + (drops_inner ? inner : 0), tape);
+  // The ReLU keeps its result itself; only the linear layer keeps a dropout's or a GELU's result.
+  const bool keeps_result = drops_inner || decoder_.mlp == MlpKind::kExactGelu;
+  linear_backward(F_, C_, true, gone_bytes + (keeps_result ? inner : 0), tape);
   if (drops_inner) tape.give(dropout_backward(decoder_.inner_dropout, inner, tape));
   tape.take(inner);  // of the ReLU
   tape.give(2 * inner);

@@ -90,6 +90,10 @@ const std::vector<ModelCase>& model_cases() {
   return cases;
 }
 
+void PrintTo(const ModelCase& model, std::ostream* out) {
+  *out << model.name;
+}
+
 TensorFile model_reference(const std::string& name) {
   return read_tensor_file(std::string(TESSERA_TEST_DATA_FOLDER) + "/models/" + name + ".safetensors");
 }

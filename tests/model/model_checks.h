@@ -22,6 +22,7 @@ struct ModelCase {
 // BLOOM and the workshops' GPT, and the families of today's decoders with what varies within them.
 const std::vector<ModelCase>& model_cases();
 std::vector<ModelCase> decoder_cases();
+void PrintTo(const ModelCase& model, std::ostream* out);
 
 TensorFile model_reference(const std::string& name);
 // The file's model with the file's weights.

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "model/families/bloom.h"
+#include "model/language_model.h"
 #include "model/parameters.h"
 #include "parallel/engine_options.h"
 #include "parallel/model_parts.h"

@@ -24,6 +24,13 @@ DecoderNames gpt2_names() {
   return names;
 }
 
+MlpKind read_gpt2_activation(const JsonReader& config) {
+  const std::string name = config.text("activation_function", "gelu_new");
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return MlpKind::kGelu;
+  if (name == "gelu") return MlpKind::kExactGelu;
+  config.at("activation_function").refuse_value("gelu_new, gelu_pytorch_tanh or gelu");
+}
+
 }  // namespace
 
 DecoderDescription read_gpt2(const JsonReader& config) {
@@ -37,10 +44,7 @@ DecoderDescription read_gpt2(const JsonReader& config) {
   s.inner_size = config.integer({"n_inner"}, 1, 16 * kMaxHiddenSize, 4 * s.hidden_size);
   s.num_learned_positions = config.integer({"n_positions", "max_position_embeddings"}, 1, kMaxHiddenSize, 1024);
   s.norm_epsilon = config.real({"layer_norm_epsilon"}, 0, 1, 1e-5);
-  const std::string activation = config.text("activation_function", "gelu_new");
-  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
-    config.at("activation_function").refuse_value("gelu_new or gelu_pytorch_tanh");
-  }
+  s.mlp = read_gpt2_activation(config);
   s.qkv = QkvLayout::kStacked;
   s.has_qkv_bias = s.has_output_bias = s.has_mlp_bias = s.stores_transposed = true;
   s.layers.resize(static_cast<std::size_t>(s.num_layers));
