@@ -66,7 +66,8 @@ const std::vector<Job>& jobs();
 const Job& job_of(std::string_view name);  // one of them
 std::vector<const JobTraits*> job_traits();
 
-// What the table is made of, each in the file of its name.
+// What the table is made of.
+Job qa();
 Job bloom_qa();
 Job gpt_qa();
 Job resnet_tinyimagenet();

@@ -53,7 +53,6 @@ TokenizerPlace find_tokenizer(const TrainSettings& settings, const fs::path& mod
 Json config_from_scratch(const std::string& file) {
   Json config = read_json_file(file);
   if (!config.is_object()) throw UsageError(file + ": expected a JSON object");
-  if (architecture_of(config).empty()) config["architectures"] = {"BloomForCausalLM"};
   return config;
 }
 
@@ -195,6 +194,8 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
     config = scratch(model, tokenizer);
     made = make();
   }
+  // A config from scratch may leave out the class.
+  if (folder.empty()) config = made->config();
   std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);
   return {std::move(made), std::move(config), std::move(generation), std::move(tokenizer), std::move(place.files),
           folder,          std::move(eos_ids)};

@@ -17,7 +17,7 @@ enum class NormKind {
   kRmsOnePlus,         // multiplies 1 + weight, then rounds: Gemma
 };
 enum class MlpKind { kGelu, kExactGelu, kRelu, kGatedSilu, kGatedGelu };  // GELU: its tanh form, unless exact
-enum class QueryKeyNorm { kNone, kPerHead, kWhole };          // kWhole: over the projection of all heads
+enum class QueryKeyNorm { kNone, kPerHead, kWhole };                      // kWhole: over the projection of all heads
 enum class QkvLayout {
   kSeparate,  // three projections
   kStacked,   // one: the heads of q, then of k, then of v

@@ -10,14 +10,9 @@ namespace {
 constexpr std::int64_t kIdBytes = 8;
 
 kernels::AttentionSizes attention_of(const DecoderShape& decoder, const StepShape& shape) {
-  kernels::AttentionSizes sizes{shape.num_tokens,
-                                decoder.num_heads,
-                                decoder.head_dim,
-                                shape.longest,
-                                shape.element_bytes,
-                                shape.on_gpu,
-                                decoder.has_alibi,
-                                shape.training && decoder.attention_dropout > 0};
+  kernels::AttentionSizes sizes{
+      shape.num_tokens,    decoder.num_heads, decoder.head_dim,  shape.longest,
+      shape.element_bytes, shape.on_gpu,      decoder.has_alibi, shape.training && decoder.attention_dropout > 0};
   sizes.num_kv_heads = decoder.num_key_value_heads;
   sizes.has_scale = decoder.attention_scale != 0;
   sizes.num_sequences = shape.num_sequences;

@@ -102,6 +102,16 @@ void append_tokens(const at::Tensor& tokens, const std::vector<std::int64_t>& eo
   }
 }
 
+std::vector<TokenIds> whole_sequences(const std::vector<Row>& rows, const std::vector<TokenIds>& prompts,
+                                      const std::vector<TokenIds>& written) {
+  std::vector<TokenIds> whole;
+  for (const Row& row : rows) {
+    whole.push_back(prompts[row.sequence]);
+    whole.back().insert(whole.back().end(), written[row.sequence].begin(), written[row.sequence].end());
+  }
+  return whole;
+}
+
 // [B] int64 from scores [B, V]; kNoToken for a row with a value that is not finite, found without waiting for a GPU.
 // `generator` is used if do_sample is set, with one draw for all rows, as in torch.multinomial.
 at::Tensor choose_tokens(const at::Tensor& scores, const Sampling& sampling, at::Generator& generator) {
@@ -188,7 +198,11 @@ std::vector<TokenIds> generate(LanguageModel& model, const std::vector<TokenIds>
       tokens = tokens.index_select(0, at::tensor(kept, at::kLong).to(tokens.device()));
     }
     if (cache.longest() == cache.capacity()) cache.grow(std::min(max_length, 2 * cache.capacity()));
-    logits = model.next_logits(tokens, cache, runner);
+    if (model.must_refill(cache)) {
+      logits = model.prefill(pack_sequences(whole_sequences(rows, prompts, written), model.device()), cache, runner);
+    } else {
+      logits = model.next_logits(tokens, cache, runner);
+    }
   }
 }
 

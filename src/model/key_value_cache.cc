@@ -126,4 +126,10 @@ std::int64_t KeyValueCache::longest() const {
   return host_lengths_.empty() ? 0 : *std::max_element(host_lengths_.begin(), host_lengths_.end());
 }
 
+bool KeyValueCache::passes_next(double length) const {
+  return std::ranges::any_of(host_lengths_, [&](std::int64_t own) {
+    return static_cast<double>(own) <= length && static_cast<double>(own + 1) > length;
+  });
+}
+
 }  // namespace tessera

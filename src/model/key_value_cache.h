@@ -43,6 +43,8 @@ class KeyValueCache {
 
   const at::Tensor& lengths() const { return lengths_; }  // [B] int64 on the device: the position of the next token
   std::int64_t longest() const;
+  // Whether the next token takes any sequence past this length.
+  bool passes_next(double length) const;
   std::int64_t capacity() const { return shape_.capacity; }
 
  private:

@@ -6,6 +6,7 @@
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -182,6 +183,12 @@ at::Tensor LanguageModel::next_logits(const at::Tensor& ids, KeyValueCache& cach
   const at::Tensor logits = head(run_units(embed(ids, cache.lengths(), embedding_, false), pass, runner));
   cache.end_token();
   return logits;
+}
+
+bool LanguageModel::must_refill(const KeyValueCache& cache) const {
+  return std::ranges::any_of(shape_.rotaries, [&](const Rotary& rotary) {
+    return rotary.kind == RotaryKind::kLongRope && cache.passes_next(rotary.original_positions);
+  });
 }
 
 std::vector<float> alibi_slopes(std::int64_t num_heads) {

@@ -61,6 +61,10 @@ class LanguageModel : public TextModel {
   KeyValueCache make_cache(std::int64_t num_sequences, std::int64_t capacity) const;
   at::Tensor prefill(const PackedBatch& prompts, KeyValueCache& cache, UnitRunner& runner);
   at::Tensor next_logits(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
+  // Whether the next token changes how all tokens before it turn: then the sequences with it are prompts again, as in
+  // transformers' Phi-3. (Rotary positions of the kind "dynamic" change with every token. There, as in transformers,
+  // the cache keeps what earlier tokens were turned by.)
+  bool must_refill(const KeyValueCache& cache) const;
 
  private:
   // What the blocks of one pass see: attention of each layer, but for what differs between layers.

@@ -10,17 +10,8 @@
 #include "weights/model_folder.h"
 
 namespace tessera {
-namespace {
 
 namespace fs = std::filesystem;
-
-Json saved_config(Json config) {
-  config["torch_dtype"] = "float32";
-  if (config.contains("dtype")) config["dtype"] = "float32";
-  return config;
-}
-
-}  // namespace
 
 void prepare_output_folder(World& world, const fs::path& folder) {
   on_first_rank(world, [&] {
@@ -45,7 +36,7 @@ void write_model_files(const SavedModel& model, const fs::path& folder) {
   }
   const auto generation = model.generation_config ? model.generation_config : generation_config_of(model.config);
   if (generation) write_file_atomically(folder / "generation_config.json", generation->dump(2) + "\n");
-  write_file_atomically(folder / "config.json", saved_config(model.config).dump(2) + "\n");
+  write_file_atomically(folder / "config.json", with_weight_type(model.config, "float32").dump(2) + "\n");
 }
 
 void save_model_folder(World& world, Engine& engine, const SavedModel& model, const fs::path& folder) {

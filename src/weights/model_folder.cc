@@ -138,6 +138,13 @@ bool ties_word_embeddings(const Json& config) {
   return !said_no && has_language_head(config);
 }
 
+Json with_weight_type(Json config, const std::string& type) {
+  const bool is_new = config.contains("dtype");
+  if (is_new) config["dtype"] = type;
+  if (!is_new || config.contains("torch_dtype")) config["torch_dtype"] = type;
+  return config;
+}
+
 fs::path hugging_face_home(const Environment& environment) {
   if (const auto home = path_in(environment, "HF_HOME")) return *home;
   return path_in(environment, "XDG_CACHE_HOME").value_or(home_of_user(environment) / ".cache") / "huggingface";

@@ -44,6 +44,10 @@ std::optional<Json> generation_config_of(const Json& config);
 // language head.
 bool ties_word_embeddings(const Json& config);
 
+// The config of the same model with weights of this type, "float32" or another of torch's names. transformers 5 writes
+// "dtype", and both versions read "torch_dtype": a config keeps the key it has, and neither keeps another type.
+Json with_weight_type(Json config, const std::string& type);
+
 // Where Hugging Face's programs keep their files: HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface.
 std::filesystem::path hugging_face_home(const Environment& environment);
 

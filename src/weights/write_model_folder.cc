@@ -227,11 +227,7 @@ std::optional<WeightType> common_type(const std::vector<NamedTensor>& tensors, c
 Json config_to_write(Json config, const std::vector<NamedTensor>& tensors, const WriteOptions& options) {
   const auto type = common_type(tensors, options);
   if (!type) return config;
-  // transformers 5 writes "dtype"; both versions read "torch_dtype". Neither key may keep another type.
-  const bool is_new = config.contains("dtype");
-  if (is_new) config["dtype"] = std::string(torch_name(*type));
-  if (!is_new || config.contains("torch_dtype")) config["torch_dtype"] = std::string(torch_name(*type));
-  return config;
+  return with_weight_type(std::move(config), std::string(torch_name(*type)));
 }
 
 bool is_weights_name(const std::string& name) {

@@ -185,7 +185,10 @@ void check_bf16_gradients(const ModelCase& which, at::Device device) {
     const double error = rms_difference(gradient, reference) / size,
                  theirs = file.at("bf16_error." + name).item<float>();
     // For a single tensor this compares one draw of rounding errors with another; the sum over all has a tighter limit.
-    EXPECT_LE(error, 2 * theirs) << name;
+    // A vector here has as few as 8 numbers: one draw in 300 is three times as large as another. The gradient of a
+    // key's bias is what is left of a sum that nearly cancels.
+    const double limit = reference.dim() > 1 ? 2 : name.ends_with("k_proj.bias") ? 4 : 3;
+    EXPECT_LE(error, limit * theirs) << name;
     sum += error;
     sum_of_theirs += theirs;
   }
@@ -214,7 +217,7 @@ void check_greedy_rows(const ModelCase& which, at::Device device) {
   const auto model = model_of(file, device);
   UnitRunner runner;
   GenerationOptions options;
-  const at::Tensor& expected = file.at("greedy_free");
+  const at::Tensor& expected = file.at(file.has("greedy_cached") ? "greedy_cached" : "greedy_free");
   options.max_new_tokens = expected.size(1);
   const std::vector<TokenIds> prompts = prompts_of(file), all = rows_of(expected, -1);
   for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -227,15 +230,25 @@ void check_step_logits(const ModelCase& which, at::Device device) {
   const TensorFile file = model_reference(which.name);
   const auto model = model_of(file, device);
   UnitRunner runner;
-  // Half of each sequence as a prompt, then its tokens one by one: row by row, the logits of the whole sequence.
-  const std::vector<TokenIds> whole = prompts_of(file);
-  std::vector<TokenIds> prompts;
-  std::vector<std::int64_t> begins{0};
-  for (const TokenIds& sequence : whole) {
-    prompts.emplace_back(sequence.begin(), sequence.begin() + static_cast<std::ptrdiff_t>((sequence.size() + 1) / 2));
-    begins.push_back(begins.back() + static_cast<std::int64_t>(sequence.size()));
+  // Rows that turn their first tokens as the whole row does: here the cache gives the logits of the whole row.
+  std::vector<TokenIds> whole;
+  std::vector<std::int64_t> begins;
+  std::int64_t begin = 0;
+  for (const TokenIds& row : prompts_of(file)) {
+    const bool is_plain = std::ranges::all_of(model->shape().rotaries, [&](const Rotary& rotary) {
+      const bool depends_on_length = rotary.kind == RotaryKind::kDynamic || rotary.kind == RotaryKind::kLongRope;
+      return !depends_on_length || static_cast<double>(row.size()) <= rotary.original_positions;
+    });
+    if (is_plain) whole.push_back(row), begins.push_back(begin);
+    begin += std::ssize(row);
   }
-  KeyValueCache cache = model->make_cache(static_cast<std::int64_t>(whole.size()), 14);
+  ASSERT_GE(whole.size(), 3u);
+  // Half of each as a prompt, then its tokens one by one.
+  std::vector<TokenIds> prompts;
+  for (const TokenIds& row : whole) {
+    prompts.emplace_back(row.begin(), row.begin() + static_cast<std::ptrdiff_t>((row.size() + 1) / 2));
+  }
+  KeyValueCache cache = model->make_cache(static_cast<std::int64_t>(whole.size()), 32);
   at::Tensor logits = model->prefill(pack_sequences(prompts, device), cache, runner);
   for (std::size_t count = 0;; ++count) {
     TokenIds next;

@@ -87,7 +87,7 @@ std::vector<ParityCase> parity_cases() {
                                     {kYes, kNo, kNo, kNo},
                                     {kNo, kYes, kNo, kNo}};
   std::vector<ParityCase> cases;
-  for (const auto job : {&odd_job, &bloom_job, &gpt_job, &resnet_job}) {
+  for (const auto job : {&odd_job, &bloom_job, &gpt_job, &llama_job, &gemma3_job, &resnet_job}) {
     for (std::size_t i = 0; i < 5; ++i) {
       for (std::size_t k = 0; k < 4; ++k) {
         const Rows rows = wants_whole_table() ? Rows::kOffloadedToo : plain_run[i][k];
@@ -124,7 +124,8 @@ TEST(JobParityOfResNet50, EveryRowGivesTheSameBits) {
 class JobParityAcrossRanks : public testing::TestWithParam<std::string> {};
 
 TEST_P(JobParityAcrossRanks, TheNumberOfRanksChangesOnlyRounding) {
-  const std::vector<NamedJob> jobs = {odd_job(), bloom_job(), gpt_job(), frozen_resnet_job()};
+  const std::vector<NamedJob> jobs = {odd_job(),   bloom_job(),  gpt_job(),
+                                      llama_job(), gemma3_job(), frozen_resnet_job()};
   const NamedJob job = *std::find_if(jobs.begin(), jobs.end(), [](const auto& j) { return j.name == GetParam(); });
   for (const int num_micro_steps : {1, 4}) {
     Training how = job.how;
@@ -141,7 +142,8 @@ TEST_P(JobParityAcrossRanks, TheNumberOfRanksChangesOnlyRounding) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, JobParityAcrossRanks, testing::Values("odd", "bloom", "gpt", "frozen_resnet"),
+INSTANTIATE_TEST_SUITE_P(All, JobParityAcrossRanks,
+                         testing::Values("odd", "bloom", "gpt", "llama", "gemma3", "frozen_resnet"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

@@ -7,13 +7,14 @@
 #include <tuple>
 
 #include "model/families/bloom.h"
-#include "model/generation.h"
 #include "model/families/tessera_gpt.h"
+#include "model/generation.h"
 #include "model/parameters.h"
 #include "model/resnet.h"
 #include "parallel/small_model.h"
 #include "parallel/small_resnet.h"
 #include "support/pack_padded.h"
+#include "support/small_language_model.h"
 
 namespace tessera {
 namespace {
@@ -115,16 +116,17 @@ class ResNet50Job : public TrainedJob {
   ResNet50 model_;
 };
 
-std::shared_ptr<LanguageModel> small_text_model(bool is_bloom) {
-  if (is_bloom) {
-    BloomConfig config;
-    config.vocab_size = kVocabulary;
-    config.hidden_size = 32;
-    config.num_layers = 3;
-    config.num_heads = 2;
-    config.initializer_range = 0.1;
-    return make_language_model(config.to_json());
-  }
+Json bloom_config() {
+  BloomConfig config;
+  config.vocab_size = kVocabulary;
+  config.hidden_size = 32;
+  config.num_layers = 3;
+  config.num_heads = 2;
+  config.initializer_range = 0.1;
+  return config.to_json();
+}
+
+Json gpt_config() {
   GptConfig config;
   config.vocab_size = kVocabulary;
   config.hidden_size = 32;
@@ -133,7 +135,7 @@ std::shared_ptr<LanguageModel> small_text_model(bool is_bloom) {
   config.ff_dim = 48;
   config.dropout = 0;
   config.initializer_range = 0.1;
-  return make_language_model(config.to_json());
+  return config.to_json();
 }
 
 Training adamw() {
@@ -150,10 +152,10 @@ Training sgd() {
   return how;
 }
 
-NamedJob text_job(const std::string& name, bool is_bloom) {
+NamedJob text_job(const std::string& name, const Json& config) {
   return {name,
-          [is_bloom](int rank, int num_ranks) {
-            return std::make_unique<TextJob>(Part{rank, num_ranks}, small_text_model(is_bloom));
+          [config](int rank, int num_ranks) {
+            return std::make_unique<TextJob>(Part{rank, num_ranks}, make_language_model(config));
           },
           adamw()};
 }
@@ -173,11 +175,19 @@ NamedJob odd_job() {
 }
 
 NamedJob bloom_job() {
-  return text_job("bloom", true);
+  return text_job("bloom", bloom_config());
 }
 
 NamedJob gpt_job() {
-  return text_job("gpt", false);
+  return text_job("gpt", gpt_config());
+}
+
+NamedJob llama_job() {
+  return text_job("llama", small_decoder_config("llama"));
+}
+
+NamedJob gemma3_job() {
+  return text_job("gemma3", small_decoder_config("gemma3_text"));
 }
 
 NamedJob resnet_job() {

@@ -76,7 +76,8 @@ Trained train(World& world, TrainedJob& job, const Training& how) {
   Trained result;
   for (int step = 0; step < how.num_steps; ++step) {
     at::Tensor loss_sum = at::zeros({1}), count = at::zeros({1});
-    UpdateArguments arguments{.learning_rate = how.learning_rate, .max_norm = how.max_norm};
+    const double learning_rate = how.learning_rate_of ? how.learning_rate_of(step) : how.learning_rate;
+    UpdateArguments arguments{.learning_rate = learning_rate, .max_norm = how.max_norm};
     for (int micro_step = 0; micro_step < how.num_micro_steps; ++micro_step) {
       const bool is_last = micro_step + 1 == how.num_micro_steps;
       TrainedJob::Loss loss;

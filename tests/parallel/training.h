@@ -50,6 +50,7 @@ struct Training {
   at::ScalarType type = at::kFloat;
   OptimizerChoice optimizer = choose_optimizer("adamw");
   double learning_rate = 3e-3;
+  std::function<double(int step)> learning_rate_of = {};  // instead
   double max_norm = 1;
   bool forward_prefetch = true;
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;

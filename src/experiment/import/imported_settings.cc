@@ -50,12 +50,14 @@ std::string reason_for_gpt(const NamedValues& values) {
   return "";
 }
 
-std::string reason_for_bloom(const NamedValues& values) {
+// By a word in the name of the model that a text job starts from.
+std::string reason_for_text_model(const NamedValues& values, std::initializer_list<const char*> words) {
   for (const char* name : {"model_name_or_path", "model_name", "model", "model_id", "config_name"}) {
     const auto found = values.find(name);
-    if (found != values.end() && lower_case(found->second.value).find("bloom") != std::string::npos) {
-      return found->second.shown();
-    }
+    if (found == values.end()) continue;
+    const std::string model = lower_case(found->second.value);
+    const auto is_in_name = [&](const char* word) { return model.find(word) != std::string::npos; };
+    if (std::ranges::any_of(words, is_in_name)) return found->second.shown();
   }
   return "";
 }
@@ -182,14 +184,19 @@ std::pair<const JobTraits*, std::string> guess_job(const LaunchLine& launch, con
     throw UsageError(fmt::format("--job {}: there is no such job; jobs: {}", printable(wanted, 40), join(all, ", ")));
   }
   const NamedValues values = named_values(launch);
-  std::map<std::string, std::string> reasons = {{"bloom-qa", reason_for_bloom(values)},
+  const auto of_families = {"llama", "qwen", "mistral", "gemma", "phi", "olmo", "smollm", "gpt2"};
+  std::map<std::string, std::string> reasons = {{"bloom-qa", reason_for_text_model(values, {"bloom"})},
+                                                {"qa", reason_for_text_model(values, of_families)},
                                                 {"resnet-tinyimagenet", reason_for_resnet(values, launch)},
                                                 {"gpt-qa", reason_for_gpt(values)}};
-  if (!reasons["gpt-qa"].empty()) reasons.erase("bloom-qa");  // the named model then only lends its tokenizer
+  if (!reasons["gpt-qa"].empty()) {  // the named model then only lends its tokenizer
+    reasons.erase("bloom-qa");
+    reasons.erase("qa");
+  }
   std::erase_if(reasons, [](const auto& reason) { return reason.second.empty(); });
   if (reasons.empty()) {
     throw UsageError(
-        fmt::format("{}: nothing says what {} trains (no BLOOM model, no sizes of a GPT, no image data); "
+        fmt::format("{}: nothing says what {} trains (no text model, no sizes of a GPT, no image data); "
                     "say it with --job: {}",
                     launch.place, printable(launch.program, 60), join(all, ", ")));
   }

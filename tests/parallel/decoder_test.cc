@@ -11,11 +11,11 @@
 namespace tessera {
 namespace {
 
-constexpr int kNumSteps = 5;
-constexpr double kDropout = 0.1;
+constexpr int kDecoderSteps = 5;
+constexpr double kDecoderDropout = 0.1;
 
-struct BloomRun {
-  bool is_bloom = true;
+struct DecoderRun {
+  std::string family = "bloom";
   at::ScalarType type = at::kFloat;
   std::string strategy = "ddp";
   int num_ranks = 2;
@@ -23,12 +23,12 @@ struct BloomRun {
   bool checkpointed = false;
 };
 
-std::shared_ptr<LanguageModel> model_of(const BloomRun& run) {
-  if (run.is_bloom) return small_bloom(kDropout);
-  return small_gpt(kDropout);
+std::shared_ptr<LanguageModel> decoder_of(const DecoderRun& run) {
+  if (run.family == "bloom") return small_bloom(kDecoderDropout);
+  return run.family == "gpt" ? small_gpt(kDecoderDropout) : small_decoder(run.family, kDecoderDropout);
 }
 
-EngineOptions bloom_options(const BloomRun& run) {
+EngineOptions decoder_options(const DecoderRun& run) {
   EngineOptions options;
   options.spread.strategy = run.strategy;
   options.types = {run.type, run.type, false};
@@ -36,25 +36,25 @@ EngineOptions bloom_options(const BloomRun& run) {
 }
 
 // Every rank and step has sequences of other lengths.
-PackedBatch batch_of(int step, int rank) {
+PackedBatch decoder_batch(int step, int rank) {
   return counted_batch({7 + rank, 5 + step, 2});
 }
 
-kernels::LossSum forward(LanguageModel& model, const PackedBatch& batch, Engine& engine, bool checkpointed) {
+kernels::LossSum decoder_forward(LanguageModel& model, const PackedBatch& batch, Engine& engine, bool checkpointed) {
   const auto pass = engine.forward();
   CheckpointRunner recomputing(engine);
   return model.loss(batch, checkpointed ? recomputing : static_cast<UnitRunner&>(engine));
 }
 
-std::vector<double> losses_of(World& world, const BloomRun& run) {
-  const auto model = model_of(run);
+std::vector<double> decoder_losses(World& world, const DecoderRun& run) {
+  const auto model = decoder_of(run);
   initialise(*model, 1 + static_cast<std::uint64_t>(world.rank()));  // rank 0's values reach the others
-  Engine engine(world, *model, model->units(), bloom_options(run));
+  Engine engine(world, *model, model->units(), decoder_options(run));
   ShardedOptimizer optimizer(engine, choose_optimizer("adamw"));
   std::vector<double> losses;
-  for (int step = 0; step < kNumSteps; ++step) {
+  for (int step = 0; step < kDecoderSteps; ++step) {
     model->set_dropout_seed(mix_seed(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(world.rank())));
-    const kernels::LossSum loss = forward(*model, batch_of(step, world.rank()), engine, run.checkpointed);
+    const kernels::LossSum loss = decoder_forward(*model, decoder_batch(step, world.rank()), engine, run.checkpointed);
     engine.backward(loss.sum);
     const at::Tensor sums = at::stack({loss.sum.detach(), at::scalar_tensor(loss.num_counted, at::kFloat)});
     world.all().all_reduce(sums)->wait();
@@ -67,22 +67,22 @@ std::vector<double> losses_of(World& world, const BloomRun& run) {
 }
 
 // Of rank 0: each step's loss over all ranks, and the norm of its gradient.
-std::vector<double> losses_of(const BloomRun& run) {
+std::vector<double> decoder_losses(const DecoderRun& run) {
   std::vector<double> losses;
   WorldOptions options;
   options.ranks_per_node = run.ranks_per_node;
   options.comm_timeout = std::chrono::seconds(60);
   run_thread_ranks(run.num_ranks, options, [&](World& world) {
-    std::vector<double> own = losses_of(world, run);
+    std::vector<double> own = decoder_losses(world, run);
     if (world.rank() == 0) losses = std::move(own);
   });
   return losses;
 }
 
-class TextModelUnderEngine : public testing::TestWithParam<std::tuple<bool, at::ScalarType>> {
+class TextModelUnderEngine : public testing::TestWithParam<std::tuple<std::string, at::ScalarType>> {
  protected:
-  BloomRun training(const std::string& strategy, int num_ranks = 2) const {
-    return {.is_bloom = std::get<0>(GetParam()),
+  DecoderRun training(const std::string& strategy, int num_ranks = 2) const {
+    return {.family = std::get<0>(GetParam()),
             .type = std::get<1>(GetParam()),
             .strategy = strategy,
             .num_ranks = num_ranks};
@@ -90,35 +90,35 @@ class TextModelUnderEngine : public testing::TestWithParam<std::tuple<bool, at::
 };
 
 TEST_P(TextModelUnderEngine, EveryStrategyGivesTheSameBitsWithAndWithoutCheckpointing) {
-  const std::vector<double> expected = losses_of(training("ddp"));
-  EXPECT_LT(expected[2 * kNumSteps - 2], expected[0]) << "it learns";
+  const std::vector<double> expected = decoder_losses(training("ddp"));
+  EXPECT_LT(expected[2 * kDecoderSteps - 2], expected[0]) << "it learns";
   for (const std::string strategy : {"ddp", "zero1", "zero2", "zero3", "full_shard", "shard_grad_op"}) {
     for (const bool checkpointed : {false, true}) {
-      BloomRun run = training(strategy);
+      DecoderRun run = training(strategy);
       run.checkpointed = checkpointed;
-      EXPECT_EQ(losses_of(run), expected) << strategy << (checkpointed ? ", checkpointed" : "");
+      EXPECT_EQ(decoder_losses(run), expected) << strategy << (checkpointed ? ", checkpointed" : "");
     }
   }
 }
 
 TEST_P(TextModelUnderEngine, HybridGivesTheBitsOfFlatRanks) {
   for (const int ranks_per_node : {1, 2}) {
-    BloomRun flat = training("ddp"), hybrid = training("hybrid_shard");
+    DecoderRun flat = training("ddp"), hybrid = training("hybrid_shard");
     flat.ranks_per_node = hybrid.ranks_per_node = ranks_per_node;
-    const std::vector<double> expected = losses_of(flat);
-    EXPECT_EQ(losses_of(hybrid), expected) << ranks_per_node << " ranks a node";
+    const std::vector<double> expected = decoder_losses(flat);
+    EXPECT_EQ(decoder_losses(hybrid), expected) << ranks_per_node << " ranks a node";
     hybrid.checkpointed = true;
-    EXPECT_EQ(losses_of(hybrid), expected) << ranks_per_node << " ranks a node, checkpointed";
+    EXPECT_EQ(decoder_losses(hybrid), expected) << ranks_per_node << " ranks a node, checkpointed";
   }
 }
 
 TEST_P(TextModelUnderEngine, OneRankGivesTheSameBitsInEveryRow) {
-  const std::vector<double> expected = losses_of(training("single", 1));
+  const std::vector<double> expected = decoder_losses(training("single", 1));
   for (const std::string strategy : {"ddp", "zero2", "full_shard", "hybrid_shard"}) {
-    BloomRun run = training(strategy, 1);
-    EXPECT_EQ(losses_of(run), expected) << strategy;
+    DecoderRun run = training(strategy, 1);
+    EXPECT_EQ(decoder_losses(run), expected) << strategy;
     run.checkpointed = true;
-    EXPECT_EQ(losses_of(run), expected) << strategy << ", checkpointed";
+    EXPECT_EQ(decoder_losses(run), expected) << strategy << ", checkpointed";
   }
 }
 
@@ -126,16 +126,16 @@ TEST_P(TextModelUnderEngine, OneRankGivesTheSameBitsInEveryRow) {
 // embedding's.
 TEST_P(TextModelUnderEngine, LeavesTheGradientsOfTheModelAlone) {
   for (const bool checkpointed : {false, true}) {
-    BloomRun run = training("single", 1);
-    const auto alone = model_of(run), spread = model_of(run);
+    DecoderRun run = training("single", 1);
+    const auto alone = decoder_of(run), spread = decoder_of(run);
     alone->to(run.type);
     UnitRunner plain;
     alone->set_dropout_seed(3);
     spread->set_dropout_seed(3);
-    alone->loss(batch_of(0, 0), plain).sum.backward();
+    alone->loss(decoder_batch(0, 0), plain).sum.backward();
     run_thread_ranks(1, {}, [&](World& world) {
-      Engine engine(world, *spread, spread->units(), bloom_options(run));
-      engine.backward(forward(*spread, batch_of(0, 0), engine, checkpointed).sum);
+      Engine engine(world, *spread, spread->units(), decoder_options(run));
+      engine.backward(decoder_forward(*spread, decoder_batch(0, 0), engine, checkpointed).sum);
       engine.wait_for_gradients();
       std::size_t num_compared = 0;
       for (const FlatUnit& unit : engine.units()) {
@@ -153,40 +153,44 @@ TEST_P(TextModelUnderEngine, LeavesTheGradientsOfTheModelAlone) {
 
 // Nothing stays gathered after a pass without gradients, and checkpointing changes nothing in it.
 TEST_P(TextModelUnderEngine, EvaluatesWithoutGradients) {
-  const BloomRun run = training("full_shard");
+  const DecoderRun run = training("full_shard");
   run_thread_ranks(run.num_ranks, {}, [&](World& world) {
-    const auto model = model_of(run);
-    Engine engine(world, *model, model->units(), bloom_options(run));
+    const auto model = decoder_of(run);
+    Engine engine(world, *model, model->units(), decoder_options(run));
     model->eval();
     const at::NoGradGuard no_grad;
-    const double first = forward(*model, batch_of(0, 0), engine, false).sum.item<double>();
-    EXPECT_EQ(forward(*model, batch_of(0, 0), engine, true).sum.item<double>(), first);
+    const double first = decoder_forward(*model, decoder_batch(0, 0), engine, false).sum.item<double>();
+    EXPECT_EQ(decoder_forward(*model, decoder_batch(0, 0), engine, true).sum.item<double>(), first);
     for (const FlatUnit& unit : engine.units()) EXPECT_FALSE(unit.is_whole()) << unit.name();
   });
 }
 
 TEST_P(TextModelUnderEngine, GeneratesWhatTheModelAloneGenerates) {
-  const BloomRun run = training("full_shard");
+  const DecoderRun run = training("full_shard");
   const std::vector<TokenIds> prompts = {{1, 2, 3}, {4}, {5, 6, 7, 8}};
-  const auto alone = model_of(run);
+  const auto alone = decoder_of(run);
   alone->to(run.type);
   UnitRunner plain;
   const std::vector<TokenIds> expected = generate(*alone, prompts, {}, plain);
   run_thread_ranks(run.num_ranks, {}, [&](World& world) {
-    const auto model = model_of(run);
-    Engine engine(world, *model, model->units(), bloom_options(run));
+    const auto model = decoder_of(run);
+    Engine engine(world, *model, model->units(), decoder_options(run));
     const at::NoGradGuard no_grad;
     const auto pass = engine.forward();
     EXPECT_EQ(generate(*model, prompts, {}, engine), expected) << "rank " << world.rank();
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TextModelUnderEngine,
-                         testing::Combine(testing::Bool(), testing::Values(at::kFloat, at::kBFloat16)),
-                         [](const auto& tested) {
-                           return std::string(std::get<0>(tested.param) ? "bloom" : "gpt") + "_" +
-                                  c10::toString(std::get<1>(tested.param));
-                         });
+std::vector<std::tuple<std::string, at::ScalarType>> families() {
+  std::vector<std::tuple<std::string, at::ScalarType>> cases{{"bloom", at::kFloat}, {"gpt", at::kFloat}};
+  for (const std::string& family : decoder_families()) cases.emplace_back(family, at::kFloat);
+  for (const char* family : {"bloom", "gpt", "llama", "gemma3_text"}) cases.emplace_back(family, at::kBFloat16);
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TextModelUnderEngine, testing::ValuesIn(families()), [](const auto& tested) {
+  return std::get<0>(tested.param) + "_" + c10::toString(std::get<1>(tested.param));
+});
 
 }  // namespace
 }  // namespace tessera
