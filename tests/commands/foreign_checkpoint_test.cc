@@ -20,20 +20,21 @@ class ForeignCheckpointCommand : public TrainCommandTest {
  protected:
   // Four rows per step, whatever the number of ranks, with the original's settings.
   Ended resume(const std::string& checkpoint, const std::string& more = "", int num_ranks = 1) const {
+    const bool is_qwen3 = checkpoint.find("/qwen3_") != std::string::npos;
     const Json reference = read_json_file(kForeign + "/numbers.json");
     std::string arguments;
     for (const auto& [key, value] : reference.at("arguments").items()) {
       arguments += fmt::format("--{} {} ", key, value.is_string() ? value.get<std::string>() : value.dump());
     }
     return run_tessera(
-        fmt::format("train bloom-qa --device cpu --output_dir {} --disable_tqdm --report_to none "
-                    "--model_name_or_path {}/model --tokenizer_name {} --train_file {} --max_train_samples {} "
+        fmt::format("train {} --device cpu --output_dir {} --disable_tqdm --report_to none "
+                    "--model_name_or_path {}/{} --tokenizer_name {} --train_file {} --max_train_samples {} "
                     "--max_length {} --max_steps {} --label_mode full --no_shuffle --logging_steps 1 "
                     "--save_strategy no --gradient_accumulation_steps 1 --per_device_train_batch_size {} {} "
                     "--resume_from_checkpoint {} {}",
-                    out("out"), kForeign, kTestTokenizer, kTestRows, reference.at("num_rows").dump(),
-                    reference.at("max_length").dump(), reference.at("num_steps").dump(), 4 / num_ranks, arguments,
-                    checkpoint, more),
+                    is_qwen3 ? "qa" : "bloom-qa", out("out"), kForeign, is_qwen3 ? "qwen3_model" : "model",
+                    kTestTokenizer, kTestRows, reference.at("num_rows").dump(), reference.at("max_length").dump(),
+                    reference.at("num_steps").dump(), 4 / num_ranks, arguments, checkpoint, more),
         num_ranks == 1 ? 0 : num_ranks);
   }
 
@@ -67,7 +68,7 @@ void expect_continued(const Ended& ended, const std::string& name) {
   }
   // The mean of the losses that are known: a file without a history knows none before the checkpoint.
   std::vector<double> known = losses;
-  if (name.starts_with("trainer")) known = numbers.at("loss").get<std::vector<double>>();
+  if (name.find("trainer") != std::string::npos) known = numbers.at("loss").get<std::vector<double>>();
   const double mean = std::accumulate(known.begin(), known.end(), 0.0) / static_cast<double>(known.size());
   EXPECT_NEAR(logged(ended.output, "train_loss").at(0), mean, 1e-4) << name;
   // 4 rows a step, whatever the file says about the epoch.
@@ -95,14 +96,15 @@ TEST_P(ForeignRun, ContinuesWithTheLossesOfTheOriginal) {
   expect_continued(resume(checkpoint, "--strategy full_shard", 2), name);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ForeignRun,
-                         testing::Values(ForeignCase{"trainer", "Hugging Face's Trainer"},
-                                         ForeignCase{"trainer_bin", "Hugging Face's Trainer"},
-                                         ForeignCase{"fsdp", "accelerate's FSDP"},
-                                         ForeignCase{"dcp", "torch.distributed.checkpoint"},
-                                         ForeignCase{"zero1", "DeepSpeed"}, ForeignCase{"zero2", "DeepSpeed"},
-                                         ForeignCase{"zero3", "DeepSpeed"}),
-                         [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, ForeignRun,
+    testing::Values(ForeignCase{"trainer", "Hugging Face's Trainer"},
+                    ForeignCase{"trainer_bin", "Hugging Face's Trainer"}, ForeignCase{"fsdp", "accelerate's FSDP"},
+                    ForeignCase{"dcp", "torch.distributed.checkpoint"}, ForeignCase{"zero1", "DeepSpeed"},
+                    ForeignCase{"zero2", "DeepSpeed"}, ForeignCase{"zero3", "DeepSpeed"},
+                    ForeignCase{"qwen3_trainer", "Hugging Face's Trainer"},
+                    ForeignCase{"qwen3_fsdp", "accelerate's FSDP"}, ForeignCase{"qwen3_zero3", "DeepSpeed"}),
+    [](const auto& each) { return std::string(each.param.name); });
 
 // Step, epoch and history go on; what the resumed run saves is an ordinary checkpoint.
 TEST_F(ForeignCheckpointCommand, TheRunIsOurOwnFromThereOn) {

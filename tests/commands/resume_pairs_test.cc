@@ -2,9 +2,11 @@
 // bit for bit with as many ranks, within 1e-5 with others. TESSERA_TEST_EVERYTHING=1: sixty pairs instead of a dozen.
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 
 #include "commands/train_command.h"
+#include "support/small_decoder_config.h"
 
 namespace tessera {
 namespace {
@@ -32,6 +34,16 @@ class ResumePairs : public TrainCommandTest {
     return [this](const std::string& folder, const Spread& spread, const std::string& more) {
       return bloom(folder, common(spread) + "--gradient_accumulation_steps 1 --learning_rate 1e-3 " + more,
                    launched(spread));
+    };
+  }
+  Job decoder_job() {
+    std::ofstream(folder_ / "qwen3.json") << small_decoder_config("qwen3", 0, 1024).dump();
+    return [this](const std::string& folder, const Spread& spread, const std::string& more) {
+      return run_tessera(
+          fmt::format("train qa --device cpu --output_dir {} --disable_tqdm --report_to none --config_name {} "
+                      "--tokenizer_name {} --train_file {} --max_length 96 --logging_steps 1 {} {}",
+                      out(folder), out("qwen3.json"), kTestTokenizer, kTestRows, common(spread), more),
+          launched(spread));
     };
   }
   Job resnet_job() {
@@ -116,6 +128,10 @@ TEST_F(ResumePairs, OfTextOnOtherRanks) {
 }
 
 // Batch norm sees a rank's own pictures: only as many ranks compute the same.
+TEST_F(ResumePairs, OfTodaysDecoders) {
+  expect_same_losses(decoder_job(), {"zero2", 2}, {{"full_shard", 2}, {"ddp", 2}, {"zero1", 4}});
+}
+
 TEST_F(ResumePairs, OfPictures) {
   expect_same_losses(resnet_job(), {"full_shard", 2}, {{"ddp", 2}, {"zero3", 2}});
   if (!wants_everything()) return;

@@ -6,8 +6,8 @@ Run: $(tools/references/venv.sh) tools/references/foreign_checkpoints.py [CASE..
 Needs DeepSpeed besides the packages of requirements.txt: DS_BUILD_OPS=0 pip install --no-build-isolation deepspeed. It
 runs on CPUs with torch's Adam, so nothing is compiled.
 
-Writes tests/data/foreign/: the tiny model, one folder per case, and numbers.json. Each case trains the same model on the
-same rows in the same order (those of tests/data/squad/sample.jsonl, as in trainer_losses.py), saves after SAVE_STEP steps
+Writes tests/data/foreign/: the tiny models, one folder per case, and numbers.json. Cases whose name begins with "qwen3_"
+train a Qwen3, the others a BLOOM. Each case trains its model on the same rows in the same order (those of tests/data/squad/sample.jsonl, as in trainer_losses.py), saves after SAVE_STEP steps
 and goes on. The processes of a case share 4 rows per step.
 """
 import json
@@ -23,19 +23,32 @@ import torch
 import torch.distributed as dist
 import transformers
 from torch import nn
-from transformers import AutoModelForCausalLM, AutoTokenizer, BloomConfig, BloomForCausalLM, TrainerState, TrainingArguments
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, TrainerState, TrainingArguments
 
 import trainer_losses
 from trainer_losses import InOrder, collate, rows_of
 
 OUT = os.path.join(trainer_losses.DATA, "foreign")
-MODEL = os.path.join(OUT, "model")
 NUM_STEPS, SAVE_STEP, ROWS_PER_STEP = 8, 5, 4
 # A large rate, so that a run that lost a moment or the schedule's place shows it in the next loss.
 ARGUMENTS = {"lr_scheduler_type": "linear", "warmup_steps": 2, "max_grad_norm": 1.0, "weight_decay": 0.1,
              "learning_rate": 5e-2}
 # name: number of processes
-CASES = {"trainer": 1, "trainer_bin": 1, "fsdp": 2, "dcp": 2, "zero1": 2, "zero2": 4, "zero3": 4, "zero2_fp16": 2}
+CASES = {"trainer": 1, "trainer_bin": 1, "fsdp": 2, "dcp": 2, "zero1": 2, "zero2": 4, "zero3": 4, "zero2_fp16": 2,
+         "qwen3_trainer": 1, "qwen3_fsdp": 2, "qwen3_zero3": 2}
+SHARED = {"vocab_size": 1024, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3, "initializer_range": 0.1}
+MODELS = {
+    # 6 is no multiple of 4 ranks: partitions have padding.
+    "bloom": AutoConfig.for_model("bloom", hidden_size=6, n_layer=2, n_head=2, hidden_dropout=0.0, attention_dropout=0.0,
+                                  **SHARED),
+    "qwen3": AutoConfig.for_model("qwen3", hidden_size=6, intermediate_size=10, num_hidden_layers=2, num_attention_heads=2,
+                                  num_key_value_heads=1, head_dim=4, max_position_embeddings=128,
+                                  tie_word_embeddings=True, **SHARED)}
+family = "bloom"  # of the process's case
+
+
+def model_folder():
+    return os.path.join(OUT, "model" if family == "bloom" else family + "_model")
 
 
 def rows():
@@ -57,7 +70,7 @@ def by_trainer(folder, **more):
     arguments = TrainingArguments(folder, max_steps=NUM_STEPS, logging_steps=1, save_strategy="steps",
                                   save_steps=SAVE_STEP, save_total_limit=None, report_to=[], use_cpu=True,
                                   disable_tqdm=True, per_device_train_batch_size=ROWS_PER_STEP, **ARGUMENTS, **more)
-    trainer = Recorded(model=AutoModelForCausalLM.from_pretrained(MODEL), args=arguments, train_dataset=rows(),
+    trainer = Recorded(model=AutoModelForCausalLM.from_pretrained(model_folder()), args=arguments, train_dataset=rows(),
                        data_collator=collate)
     trainer.train()
     norms = [float(log["grad_norm"]) for log in trainer.state.log_history if "grad_norm" in log]
@@ -73,7 +86,7 @@ def trainer_bin(folder):
 
 
 def decays(name):
-    return not name.endswith("bias") and "layernorm" not in name and "ln_f" not in name
+    return not name.endswith("bias") and "norm" not in name and "ln_f" not in name
 
 
 def adamw(model):
@@ -120,8 +133,8 @@ def sharded():
     """The model under FSDP2."""
     from torch.distributed.fsdp import fully_shard
     dist.init_process_group("gloo")
-    model = AutoModelForCausalLM.from_pretrained(MODEL)
-    for block in model.transformer.h:
+    model = AutoModelForCausalLM.from_pretrained(model_folder())
+    for block in model.transformer.h if family == "bloom" else model.model.layers:
         fully_shard(block)
     fully_shard(model)
     optimizer, schedule = adamw(model)
@@ -181,7 +194,7 @@ def zero(stage, folder, is_fp16=False):
         # DeepSpeed takes CPUs for unable of float16, which torch computes in. Its scale overflows in the first steps.
         deepspeed.get_accelerator().is_fp16_supported = lambda: True
         config["fp16"] = {"enabled": True, "initial_scale_power": 20, "loss_scale_window": 3, "hysteresis": 1}
-    model = AutoModelForCausalLM.from_pretrained(MODEL)
+    model = AutoModelForCausalLM.from_pretrained(model_folder())
     optimizer, schedule = adamw(model)
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, lr_scheduler=schedule, config=config)
 
@@ -198,7 +211,14 @@ def zero(stage, folder, is_fp16=False):
     return train(engine, update, save)
 
 
-def run_case(name, folder):
+def split(case):
+    """The family and the program of a case."""
+    return ("qwen3", case[len("qwen3_"):]) if case.startswith("qwen3_") else ("bloom", case)
+
+
+def run_case(case, folder):
+    global family
+    family, name = split(case)
     torch.set_num_threads(1)
     os.makedirs(folder, exist_ok=True)
     if name.startswith("zero"):
@@ -210,18 +230,17 @@ def run_case(name, folder):
             json.dump(numbers, file)
 
 
-def make_model():
-    torch.manual_seed(0)
-    # 6 is no multiple of 4 ranks: partitions have padding.
-    config = BloomConfig(vocab_size=1024, hidden_size=6, n_layer=2, n_head=2, hidden_dropout=0.0, attention_dropout=0.0,
-                         bos_token_id=1, eos_token_id=2, pad_token_id=3, initializer_range=0.1)
-    BloomForCausalLM(config).save_pretrained(MODEL)
+def make_models():
+    global family
+    for family, config in MODELS.items():
+        if not os.path.exists(model_folder()):
+            torch.manual_seed(0)
+            AutoModelForCausalLM.from_config(config).save_pretrained(model_folder())
 
 
 def main():
     chosen = sys.argv[1:] or list(CASES)
-    if not os.path.exists(MODEL):
-        make_model()
+    make_models()
     file_name = os.path.join(OUT, "numbers.json")
     result = {}
     if os.path.exists(file_name):

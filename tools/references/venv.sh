@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# Creates the Python environment of the reference scripts once, in .deps/references/venv. Prints the path of its python.
+# Creates a Python environment of the reference scripts once, below .deps/references. Prints the path of its python.
+# `venv.sh` has transformers 4 and everything else, `venv.sh decoders` has transformers 5.
 # Only for generating references and for benchmarks against the originals: Tessera and its tests do not need it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-venv=.deps/references/venv
+name=${1:+_$1}
+requirements=tools/references/requirements$name.txt
+[ -f "$requirements" ] || { echo "usage: venv.sh [decoders]" >&2; exit 2; }
+venv=.deps/references/venv$name
 if [ ! -f "$venv/complete" ]; then
   python3 -m venv "$venv" >&2
-  "$venv/bin/pip" install --quiet --disable-pip-version-check -r tools/references/requirements.txt >&2
+  "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements" >&2
   touch "$venv/complete"
 fi
 echo "$PWD/$venv/bin/python"
