@@ -1,4 +1,4 @@
-// Tessera's own text models, BLOOM and a GPT-like one, for use in your programs.
+// Tessera's own text models, for use in your programs: every family that docs/models.md lists.
 //
 //   auto model = tessera::make_text_model(R"({"model_type": "bloom", "hidden_size": 64, ...})", /*seed=*/1);
 //   tessera::Sharded sharded(world, *model, {.spread = {.strategy = "zero3"}});
@@ -33,7 +33,7 @@ class TextModel : public UnitModel {
   virtual std::string config_json() const = 0;  // what make_text_model takes
 };
 
-// From the text of a config.json ("model_type": "bloom" or "tessera-gpt"), with fresh weights that depend only on the
+// From the text of a config.json (its "model_type" names the family), with fresh weights that depend only on the
 // seed. Throws if a field is wrong.
 std::shared_ptr<TextModel> make_text_model(const std::string& config_json, std::uint64_t seed);
 

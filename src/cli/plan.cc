@@ -59,7 +59,7 @@ void declare_run(Schema& schema, PlanSettings& s) {
 
 void declare_training(Schema& schema, PlanSettings& s) {
   schema.group("What is trained");
-  schema.text("config_name", &s.config_name, "a config.json instead of MODEL: bloom or tessera-gpt");
+  schema.text("config_name", &s.config_name, "a config.json of a text model, instead of MODEL");
   shared::half_types(schema, &s.fp16, &s.bf16);
   shared::optim(schema, &s.optim, {.aliases = {"optimizer"}});
   shared::momentum(schema, &s.momentum, "0");

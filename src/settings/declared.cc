@@ -27,7 +27,7 @@ void declare_spread(Schema& schema, DeclaredSettings& s) {
               "--min_num_params, or the whole model",
               {.preset = "blocks"});
   schema.text("wrap_classes", &s.wrap_classes,
-              "names of module classes, separated by commas: BloomBlock, TransformerEncoderLayer",
+              "names of module classes, separated by commas: LlamaDecoderLayer, BloomBlock",
               {.aliases = {"fsdp_transformer_layer_cls_to_wrap", "transformer_layer_cls_to_wrap"}});
   schema.integer("min_num_params", &wrap.min_num_params, "modules with at least this many parameters",
                  {.preset = "0", .at_least = 0, .aliases = {"fsdp_min_num_params"}});
