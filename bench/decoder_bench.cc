@@ -50,7 +50,7 @@ class Bench {
       : sizes_(sizes), type_(type), device_(device), turns_(turns) {
     std::vector<std::int32_t> offsets = {0};
     for (const auto length : sizes.rows) offsets.push_back(offsets.back() + static_cast<std::int32_t>(length));
-    how_ = {at::tensor(offsets, at::kInt).to(device), *std::ranges::max_element(sizes.rows)};
+    how_ = {at::tensor(offsets, at::kInt).to(device), *std::ranges::max_element(sizes.rows), {}};
     const at::Tensor frequencies = at::pow(10000.0, at::arange(sizes.D / 2, at::kFloat) * (-2.0 / sizes.D));
     const at::Tensor angles = at::arange(sizes.T(), at::kFloat).unsqueeze(1) * frequencies;
     table_ = {angles.cos().to(device), angles.sin().to(device)};

@@ -12,10 +12,14 @@ namespace {
 class GatedBlockByCase : public testing::TestWithParam<GatedBlockCase> {};
 
 TEST_P(GatedBlockByCase, EqualsItsSingleOperators) {
-  for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf}) check_gated_block(GetParam(), type, at::kCPU);
+  for (const auto type : {at::kFloat, at::kBFloat16}) check_gated_block(GetParam(), type, at::kCPU);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, GatedBlockByCase, testing::ValuesIn(gated_block_cases()));
+
+TEST(GatedBlock, EqualsItsSingleOperatorsInFp16) {  // which CPUs are slow at
+  check_gated_block(gated_block_cases().front(), at::kHalf, at::kCPU);
+}
 
 GatedBlock small_block() {
   GatedBlock block;
@@ -29,7 +33,7 @@ GatedBlock small_block() {
 
 TEST(GatedBlock, ServesNeitherDropoutNorAlibi) {
   const at::Tensor x = at::zeros({3, 8});
-  PackedAttention how{at::tensor({0, 3}, at::kInt), 3};
+  PackedAttention how{at::tensor({0, 3}, at::kInt), 3, {}};
   EXPECT_TRUE(gated_block_serves(x, 4, how));
   EXPECT_FALSE(gated_block_serves(x.narrow(0, 0, 0), 4, how)) << "nothing to compute";
   how.dropout = 0.1;
@@ -43,7 +47,7 @@ TEST(GatedBlock, ServesNeitherDropoutNorAlibi) {
 
 TEST(GatedBlock, RefusesWhatDoesNotFitTogether) {
   const at::Tensor x = at::zeros({3, 8});
-  const PackedAttention how{at::tensor({0, 3}, at::kInt), 3};
+  const PackedAttention how{at::tensor({0, 3}, at::kInt), 3, {}};
   EXPECT_NO_THROW(gated_block(x, small_block(), {}, how));
   GatedBlock block = small_block();
   block.key.weight = at::ones({8, 8});
@@ -58,7 +62,7 @@ TEST(GatedBlock, RefusesWhatDoesNotFitTogether) {
   block.query_norm = at::ones({4});
   EXPECT_THROW(gated_block(x, block, {}, how), Error);
   EXPECT_THROW(gated_block(x, small_block(), RotaryTable{at::ones({2, 2}), at::ones({2, 2})}, how), Error);
-  EXPECT_THROW(gated_block(x, small_block(), {}, {at::tensor({0, 2}, at::kInt), 3}), Error);
+  EXPECT_THROW(gated_block(x, small_block(), {}, {at::tensor({0, 2}, at::kInt), 3, {}}), Error);
 }
 
 }  // namespace

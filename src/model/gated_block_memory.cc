@@ -16,6 +16,9 @@ DecoderStepMemory::GatedLayer DecoderStepMemory::gated_layer(std::size_t unit) c
   sizes.window = layer.window;
   GatedLayer result{layer.rotary.has_value(), decoder_.query_key_norm != QueryKeyNorm::kNone,
                     kernels::attention_bytes(sizes)};
+  // The node asks FlashAttention for the same gradients every time, whatever its heads are.
+  const bool is_flash = shape_.on_gpu && sizes.is_half() && !sizes.is_fused();
+  if (is_flash) result.attention.backward = kernels::flash_backward_bytes(sizes);
   if (result.norms_heads) {
     const bool is_whole = decoder_.query_key_norm == QueryKeyNorm::kWhole;
     result.q_statistics = statistics_bytes(shape_.num_tokens * (is_whole ? 1 : decoder_.num_heads));
