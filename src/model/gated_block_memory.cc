@@ -205,8 +205,11 @@ void DecoderStepMemory::gated_attention_backward(const GatedLayer& layer, HandOv
       if (layer.rotates) tape.pass(bytes);
     }
   }
-  tape.take(context + 2 * keys);
+  // On a CPU those of grouped keys and values are made when all heads have theirs.
+  const bool sums_groups = !shape_.on_gpu && Q_ != K_;
+  tape.take(context + (sums_groups ? 0 : 2 * keys));
   tape.pass(layer.attention.backward);
+  if (sums_groups) tape.take(2 * keys);
   tape.give(2 * context + layer.attention.logsumexp);  // with its gradient
   tape.give(context + 2 * keys);                       // q, k and v: a little early, if they are one
   const bool is_whole = decoder_.query_key_norm == QueryKeyNorm::kWhole;

@@ -155,6 +155,7 @@ std::vector<Case> cases() {
        {"bloom", "untied bloom", "gpt", "gpt with positions", "llama", "qwen3", "gemma3_text", "olmo2", "phi3"}) {
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       for (const double dropout : {0.0, 0.1}) {
+        if (dropout > 0 && is_todays(model)) continue;  // of attention: single operators instead of a node
         for (const bool checkpointed : {false, true}) all.push_back({model, type, dropout, checkpointed});
       }
     }
