@@ -47,6 +47,12 @@ void set_gradients(const Projection& places, const at::Tensor& grad, const at::T
   if (weight.defined()) at::mm_out(weight, grad.t(), input);
 }
 
+// The gradient of what several projections read: rounded after each, as autograd's sums are; on a GPU once less, and
+// with no launch of its own.
+void add_product(at::Tensor& sum, const at::Tensor& grad, const at::Tensor& weight) {
+  sum.is_cuda() ? sum.addmm_(grad, weight) : sum.add_(grad.mm(weight));
+}
+
 RmsNormed norm_of(const GatedBlock& block, const at::Tensor& x, const at::Tensor& weight) {
   return rms_forward(x, {}, weight, block.epsilon, block.norm_weight);
 }
@@ -186,7 +192,7 @@ at::Tensor mlp_backward(const at::Tensor& grad, KeptGatedBlock& kept, ParameterG
   }
   at::Tensor grad_input = inner.gate.mm(parts[0].weight);
   inner.gate.reset();
-  grad_input.addmm_(inner.up, parts[1].weight);
+  add_product(grad_input, inner.up, parts[1].weight);
   inner.up.reset();
   gradients.give_on_cpu();
   if (!b.norm_before_mlp.defined()) return grad_input.add_(grad);
@@ -240,8 +246,8 @@ at::Tensor projections_backward(const std::array<at::Tensor, 3>& grads, const at
   }
   if (!wants_x && !(norm.defined() && norm.requires_grad())) return {};
   at::Tensor grad_input = grads[2].mm(parts[2].weight);  // in autograd's order
-  grad_input.addmm_(grads[1], parts[1].weight);
-  grad_input.addmm_(grads[0], parts[0].weight);
+  add_product(grad_input, grads[1], parts[1].weight);
+  add_product(grad_input, grads[0], parts[0].weight);
   if (!norm.defined()) return grad_input.add_(grad_sum);
   return rms_backward(grad_input, grad_sum, kept.x, norm, input.inverse_rms, b.norm_weight, gradients.place(norm));
 }

@@ -171,11 +171,12 @@ void DecoderStepMemory::gated_mlp_backward(HandOver& gradients) const {
     gated_places(C_, 2 * F_, decoder_.has_mlp_bias, gradients);
   }
   tape.pass(product_scratch_bytes(shape_, F_, T, C_, true));
+  const std::int64_t apart = shape_.on_gpu ? 0 : rows;  // a product before it is added
   tape.take(rows);
-  for (int part = 0; part < 2; ++part) {
-    tape.pass(product_scratch_bytes(shape_, T, F_, C_, false));
-    tape.give(inner);
-  }
+  tape.pass(product_scratch_bytes(shape_, T, F_, C_, false));
+  tape.give(inner);
+  tape.pass(apart + product_scratch_bytes(shape_, T, F_, C_, false));
+  tape.give(inner);
   gradients.on_cpu();
   if (!norms_sum) return;
   gated_norm_backward(rows, T, C_, gradients);
@@ -234,7 +235,8 @@ void DecoderStepMemory::gated_projections_backward(HandOver& gradients) const {
   }
   for (const std::int64_t width : {Q_, K_}) tape.pass(product_scratch_bytes(shape_, width, T, C_, true));
   tape.take(rows);
-  for (const std::int64_t width : {K_, Q_}) tape.pass(product_scratch_bytes(shape_, T, width, C_, false));
+  const std::int64_t apart = shape_.on_gpu ? 0 : rows;  // a product before it is added
+  for (const std::int64_t width : {K_, Q_}) tape.pass(apart + product_scratch_bytes(shape_, T, width, C_, false));
   if (!norms_before) return;
   gated_norm_backward(rows, T, C_, gradients);
   tape.give(2 * rows + statistics_bytes_);
