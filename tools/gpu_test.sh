@@ -23,7 +23,7 @@ run_all() {
   # Where there are cores to spare, these show how well collectives and compute overlap. A missed mark is in the file
   # but does not fail the run: speed is measured, not tested.
   local missed=0
-  tools/bench.sh comm optimizer engine generate resnet checkpoint trainer strategy scale || missed=$?
+  tools/bench.sh comm decoder optimizer engine generate resnet checkpoint trainer strategy scale || missed=$?
   [ "$missed" = 0 ] || [ "$missed" = 3 ] || status=$missed
   echo "==> gpu-test: status $status after $((SECONDS - started)) s"
   return "$status"

@@ -38,7 +38,9 @@ void check_offsets(const at::Tensor& cu_seqlens, std::int64_t T) {
   }
 }
 
-void check_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
+}  // namespace
+
+void check_attention_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
   check_float_type(q, kAttentionName, "q");
   check(q.dim() == 3 && q.size(1) > 0 && q.size(2) > 0, kAttentionName,
         fmt::format("q as [tokens, heads, head size] but got {}", shape_text(q)));
@@ -68,6 +70,8 @@ void check_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   check(how.window >= 0, kAttentionName,
         fmt::format("a window of at least one token, or 0 for none, but got {}", how.window));
 }
+
+namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
@@ -201,9 +205,9 @@ class OperatorAttention : public torch::autograd::Function<OperatorAttention> {
 }  // namespace
 
 at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
-  check_inputs(q, k, v, how);
+  check_attention_inputs(q, k, v, how);
   if (!q.is_cuda()) return attention_on_cpu(q, k, v, how);
-  return flash_serves(q, how) ? attention_by_flash(q, k, v, how) : attention_by_operators(q, k, v, how);
+  return flash_serves(q, q.size(2), how) ? attention_by_flash(q, k, v, how) : attention_by_operators(q, k, v, how);
 }
 
 at::Tensor packed_attention(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how) {
@@ -214,8 +218,40 @@ at::Tensor packed_attention(const at::Tensor& qkv, std::int64_t parts_dim, const
     return packed_attention(parts[0], parts[1], parts[2], how);
   }
   const auto part = qkv.detach().select(parts_dim, 0);
-  check_inputs(part, part, part, how);
+  check_attention_inputs(part, part, part, how);
   return attention_by_fused(qkv.contiguous(), parts_dim, how);
+}
+
+namespace {
+
+bool fused_takes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
+  return q.size(1) == k.size(1) && q.is_contiguous() && k.is_contiguous() && v.is_contiguous() &&
+         fused_serves(q, q.size(2), how);
+}
+
+}  // namespace
+
+bool attention_has_passes(const at::Tensor& x, std::int64_t D, const PackedAttention& how) {
+  return !drops(how) && !how.alibi_slopes && x.numel() > 0 && how.max_seqlen > 0 &&
+         (!flash_serves(x, D, how) || flash_serves_as_is(x, D, how));
+}
+
+AttentionPass attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                const PackedAttention& how) {
+  if (!q.is_cuda()) return cpu_forward(q, k, v, how, 0);
+  if (fused_takes(q, k, v, how)) return fused_forward(q, k, v, how);
+  if (flash_serves(q, q.size(2), how)) return flash_forward(q, k, v, q.size(2), how);
+  const OperatorForward result = forward_of(q, k, v, how);
+  return {result.out, result.logsumexp, {}, {}};
+}
+
+AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k,
+                                      const at::Tensor& v, const PackedAttention& how, const AttentionPass& pass) {
+  if (!q.is_cuda()) return cpu_backward(grad, q, k, v, how, pass, 0);
+  if (fused_takes(q, k, v, how)) return fused_backward(grad, q, k, v, how, pass);
+  if (flash_serves(q, q.size(2), how)) return flash_backward(grad, q, k, v, q.size(2), how, pass, /*repeats=*/true);
+  const auto [grad_q, grad_k, grad_v] = backward_of(grad, q, k, v, how, {pass.out, pass.logsumexp, {}});
+  return {grad_q, grad_k, grad_v};
 }
 
 at::Tensor attention_by_operators(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -94,15 +94,15 @@ void multiply_rows(const at::Tensor& out, const at::Tensor& a, const at::Tensor&
   at::mm_out(transposed, b, a.t());
 }
 
-struct Forward {
-  at::Tensor out;        // [T, H, D]
-  at::Tensor logsumexp;  // [H, T] float32
-};
+}  // namespace
 
-Forward forward_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how,
-                   std::uint64_t seed) {
+// logsumexp: [H, T] float32.
+AttentionPass cpu_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how,
+                          std::uint64_t seed) {
   const std::int64_t T = q.size(0), H = q.size(1), D = q.size(2), group = H / k.size(1);
-  Forward result{at::empty({T, H, D}, q.options()), at::empty({H, T}, q.options().dtype(at::kFloat))};
+  AttentionPass result;
+  result.out = at::empty({T, H, D}, q.options());
+  result.logsumexp = at::empty({H, T}, q.options().dtype(at::kFloat));
   const Sequences sequences(how.cu_seqlens);
   const Setting setting(D, how, seed);
   float* logsumexp = result.logsumexp.mutable_data_ptr<float>();
@@ -128,6 +128,8 @@ Forward forward_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
   return result;
 }
 
+namespace {
+
 // delta[i] = the sum of grad_out * out for query i: softmax's backward subtracts it from every key's gradient.
 TESSERA_VECTORISED
 void row_products(const float* a, std::int64_t a_stride, const float* b, std::int64_t b_stride, std::int64_t n,
@@ -145,10 +147,6 @@ std::vector<float> deltas(const at::Tensor& grad, const at::Tensor& out) {
   return delta;
 }
 
-struct AttentionGradients {
-  at::Tensor q, k, v;
-};
-
 // The gradient of each key/value head: the sum over the query heads of its group, in their order. x: [T, H, D].
 at::Tensor sum_heads_of_groups(const at::Tensor& x, std::int64_t Hkv, at::ScalarType type) {
   const auto groups = x.unflatten(1, {Hkv, x.size(1) / Hkv});
@@ -157,9 +155,11 @@ at::Tensor sum_heads_of_groups(const at::Tensor& x, std::int64_t Hkv, at::Scalar
   return sum.to(type);
 }
 
-AttentionGradients backward_of(const at::Tensor& grad, const variable_list& saved, const PackedAttention& how,
-                               std::uint64_t seed) {
-  const auto &q = saved[0], &k = saved[1], &v = saved[2], &out = saved[3];
+}  // namespace
+
+AttentionGradients cpu_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                const PackedAttention& how, const AttentionPass& pass, std::uint64_t seed) {
+  const at::Tensor& out = pass.out;
   const std::int64_t T = q.size(0), H = q.size(1), D = q.size(2), Hkv = k.size(1), group = H / Hkv;
   // Float32 gradients are accumulated in place; half types use a buffer per head. Grouped heads give each query head
   // its own gradients of k and v, so that heads still run in parallel and are added up in one order.
@@ -169,7 +169,7 @@ AttentionGradients backward_of(const at::Tensor& grad, const variable_list& save
                             at::zeros({T, H, D}, of_keys)};
   const Sequences sequences(how.cu_seqlens);
   const Setting setting(D, how, seed);
-  const float* logsumexp = saved[4].const_data_ptr<float>();
+  const float* logsumexp = pass.logsumexp.const_data_ptr<float>();
   for_each_head(
       sequences, H, how.window, [&](std::int64_t b, std::int64_t head, const Scratch& one, const Scratch& two) {
         const std::int64_t begin = sequences.begin(b), L = sequences.length(b);
@@ -209,11 +209,13 @@ AttentionGradients backward_of(const at::Tensor& grad, const variable_list& save
   return result;
 }
 
+namespace {
+
 class CpuAttention : public torch::autograd::Function<CpuAttention> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const PackedAttention& how, std::uint64_t seed) {
-    const auto result = forward_of(q, k, v, how, seed);
+    const auto result = cpu_forward(q, k, v, how, seed);
     context->save_for_backward({q, k, v, result.out, result.logsumexp});
     keep(*context, how);
     context->saved_data["seed"] = static_cast<std::int64_t>(seed);
@@ -223,7 +225,9 @@ class CpuAttention : public torch::autograd::Function<CpuAttention> {
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto saved = context->get_saved_variables();
     const auto seed = static_cast<std::uint64_t>(context->saved_data["seed"].toInt());
-    const auto result = backward_of(grads[0].contiguous(), saved, kept_in(*context), seed);
+    const AttentionPass pass{saved[3], saved[4], {}, {}};
+    const auto result =
+        cpu_backward(grads[0].contiguous(), saved[0], saved[1], saved[2], kept_in(*context), pass, seed);
     return {result.q, result.k, result.v, {}, {}};
   }
 };

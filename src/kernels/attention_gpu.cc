@@ -13,6 +13,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "kernels/attention_paths.h"
 #include "kernels/check.h"
@@ -99,37 +100,71 @@ std::optional<std::int64_t> tokens_before(const PackedAttention& how) {
   return how.window > 0 ? std::optional<std::int64_t>(how.window - 1) : std::nullopt;
 }
 
+}  // namespace
+
+AttentionPass flash_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::int64_t D,
+                            const PackedAttention& how) {
+  const std::int64_t longest = longest_of(q, k, how);
+  AttentionPass pass;
+  std::tie(pass.out, pass.logsumexp, pass.rng_state, pass.rng_offset, std::ignore) = at::_flash_attention_forward(
+      q, k, v, how.cu_seqlens, how.cu_seqlens, longest, longest, drops(how) ? how.dropout : 0.0, /*is_causal=*/true,
+      /*return_debug_mask=*/false, scale_of(how, D), tokens_before(how));
+  return pass;
+}
+
+AttentionGradients flash_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  std::int64_t D, const PackedAttention& how, const AttentionPass& pass, bool repeats) {
+  const std::int64_t longest = longest_of(q, k, how);
+  const FixedOrder order(repeats);
+  auto [grad_q, grad_k, grad_v] =
+      at::_flash_attention_backward(grad, q, k, v, pass.out, pass.logsumexp, how.cu_seqlens, how.cu_seqlens, longest,
+                                    longest, drops(how) ? how.dropout : 0.0, /*is_causal=*/true, pass.rng_state,
+                                    pass.rng_offset, scale_of(how, D), tokens_before(how));
+  return {grad_q, grad_k, grad_v};
+}
+
+AttentionPass fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
+  AttentionPass pass;
+  pass.out = at::empty(q.sizes(), q.options());
+  pass.logsumexp = at::empty({q.size(0), q.size(1)}, q.options().dtype(at::kFloat));  // to the base 2
+  cuda_kernels().attention_forward({q, k, v}, how, pass.out, pass.logsumexp);
+  return pass;
+}
+
+AttentionGradients fused_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const PackedAttention& how, const AttentionPass& pass) {
+  const AttentionGradients result{at::empty(q.sizes(), q.options()), at::empty(k.sizes(), k.options()),
+                                  at::empty(v.sizes(), v.options())};
+  cuda_kernels().attention_backward(grad, {q, k, v}, how, pass.out, pass.logsumexp, {result.q, result.k, result.v});
+  return result;
+}
+
+namespace {
+
 class FlashAttention : public torch::autograd::Function<FlashAttention> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const PackedAttention& how, bool always_repeats) {
     const std::int64_t D = q.size(2);
     const auto [pq, pk, pv] = widened(q, k, v, how);
-    const double dropout = drops(how) ? how.dropout : 0.0;
-    const std::int64_t longest = longest_of(q, k, how);
-    auto [out, logsumexp, rng_state, rng_offset, mask] = at::_flash_attention_forward(
-        pq, pk, pv, how.cu_seqlens, how.cu_seqlens, longest, longest, dropout, /*is_causal=*/true,
-        /*return_debug_mask=*/false, scale_of(how, D), tokens_before(how));
-    context->save_for_backward({pq, pk, pv, out, logsumexp, rng_state, rng_offset});
+    const AttentionPass pass = flash_forward(pq, pk, pv, D, how);
+    context->save_for_backward({pq, pk, pv, pass.out, pass.logsumexp, pass.rng_state, pass.rng_offset});
     keep(*context, how);
     context->saved_data["D"] = D;
     context->saved_data["always_repeats"] = always_repeats;
-    return out.narrow(2, 0, D).contiguous();
+    return pass.out.narrow(2, 0, D).contiguous();
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     const auto saved = context->get_saved_variables();
     const PackedAttention how = kept_in(*context);
     const std::int64_t D = context->saved_data["D"].toInt();
-    const double dropout = drops(how) ? how.dropout : 0.0;
-    const std::int64_t longest = longest_of(saved[0], saved[1], how);
     const std::int64_t extra = saved[0].size(2) - D;
     const auto grad = extra == 0 ? grads[0].contiguous() : at::constant_pad_nd(grads[0].contiguous(), {0, extra});
-    const FixedOrder order(context->saved_data["always_repeats"].toBool());
-    auto [grad_q, grad_k, grad_v] = at::_flash_attention_backward(
-        grad, saved[0], saved[1], saved[2], saved[3], saved[4], how.cu_seqlens, how.cu_seqlens, longest, longest,
-        dropout, /*is_causal=*/true, saved[5], saved[6], scale_of(how, D), tokens_before(how));
-    return {grad_q.narrow(2, 0, D), grad_k.narrow(2, 0, D), grad_v.narrow(2, 0, D), {}, {}};
+    const AttentionPass pass{saved[3], saved[4], saved[5], saved[6]};
+    const auto result = flash_backward(grad, saved[0], saved[1], saved[2], D, how, pass,
+                                       context->saved_data["always_repeats"].toBool());
+    return {result.q.narrow(2, 0, D), result.k.narrow(2, 0, D), result.v.narrow(2, 0, D), {}, {}};
   }
 };
 
@@ -163,9 +198,13 @@ class AttentionOfProjection : public torch::autograd::Function<AttentionOfProjec
 
 }  // namespace
 
-bool flash_serves(const at::Tensor& q, const PackedAttention& how) {
-  return q.is_cuda() && q.scalar_type() != at::kFloat && q.size(0) > 0 && how.max_seqlen > 0 &&
-         cuda_kernels().is_ampere(q.device()) && padded_head(q.size(2), how.alibi_slopes.has_value()) <= kLargestHead;
+bool flash_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how) {
+  return x.is_cuda() && x.scalar_type() != at::kFloat && x.size(0) > 0 && how.max_seqlen > 0 &&
+         cuda_kernels().is_ampere(x.device()) && padded_head(D, how.alibi_slopes.has_value()) <= kLargestHead;
+}
+
+bool flash_serves_as_is(const at::Tensor& x, std::int64_t D, const PackedAttention& how) {
+  return flash_serves(x, D, how) && padded_head(D, how.alibi_slopes.has_value()) == D;
 }
 
 at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

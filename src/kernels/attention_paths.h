@@ -4,25 +4,62 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "kernels/attention.h"
 
 namespace tessera::kernels {
 
-// CPU: blocks of queries against all their keys, per sequence and head.
+// A forward pass without autograd, as it is and as its backward takes it.
+struct AttentionPass {
+  at::Tensor out;                    // [T, H, D]
+  at::Tensor logsumexp;              // in the form of the way that was picked
+  at::Tensor rng_state, rng_offset;  // FlashAttention's
+};
+struct AttentionGradients {
+  at::Tensor q, k, v;
+};
+
+// Throws Error where packed_attention does.
+void check_attention_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how);
+
+// For nodes of more than attention (gated_block.h): without dropout and ALiBi, in the best way for these arguments,
+// which attention_backward picks again. The same inputs give the same bits.
+bool attention_has_passes(const at::Tensor& x, std::int64_t D, const PackedAttention& how);  // x: of q's device, type
+AttentionPass attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                const PackedAttention& how);
+AttentionGradients attention_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k,
+                                      const at::Tensor& v, const PackedAttention& how, const AttentionPass& pass);
+
+// CPU: blocks of queries against all their keys, per sequence and head. seed: of the dropout.
+AttentionPass cpu_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how,
+                          std::uint64_t seed);
+AttentionGradients cpu_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                const PackedAttention& how, const AttentionPass& pass, std::uint64_t seed);
 at::Tensor attention_on_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how);
 
 // GPU, half types: libtorch's FlashAttention over cu_seqlens, with ALiBi in extra dimensions of the heads.
 at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const PackedAttention& how);
-// Whether FlashAttention supports the head size, ALiBi's dimensions included.
-bool flash_serves(const at::Tensor& q, const PackedAttention& how);
+// Whether FlashAttention supports heads of D, ALiBi's dimensions included, of x's device and type.
+bool flash_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how);
+// Whether it takes them as they are.
+bool flash_serves_as_is(const at::Tensor& x, std::int64_t D, const PackedAttention& how);
+// Of such heads, or of widened ones, of which D numbers count. `repeats`: backward adds in one order.
+AttentionPass flash_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::int64_t D,
+                            const PackedAttention& how);
+AttentionGradients flash_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  std::int64_t D, const PackedAttention& how, const AttentionPass& pass, bool repeats);
 
 // GPU, half types: attention.cu, for a fused projection, which must be contiguous. fused_serves: of x's device and
 // type, with heads of D.
 bool fused_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how);
 at::Tensor attention_by_fused(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how);
+// Of q, k and v apart, each contiguous, with as many heads.
+AttentionPass fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how);
+AttentionGradients fused_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const PackedAttention& how, const AttentionPass& pass);
 
 // Any device and type: libtorch's own operators, one sequence after another. On a GPU it waits for the offsets.
 at::Tensor attention_by_operators(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -10,6 +10,7 @@
 #include "kernels/check.h"
 #include "kernels/cpu_rows.h"
 #include "kernels/cuda_kernels.h"
+#include "kernels/decoder_passes.h"
 #include "kernels/row_sums.h"
 
 namespace tessera::kernels {
@@ -24,7 +25,9 @@ GatedShape gated_shape_of(const at::Tensor& gate, const at::Tensor& up, GateActi
   return {gate.scalar_type(), gate.size(0), gate.size(1), gate.stride(0), up.stride(0), activation};
 }
 
-at::Tensor gated_forward(const at::Tensor& gate, const at::Tensor& up, GateActivation activation) {
+}  // namespace
+
+at::Tensor gated_product(const at::Tensor& gate, const at::Tensor& up, GateActivation activation) {
   auto out = at::empty(gate.sizes(), gate.options());
   if (gate.numel() == 0) return out;
   if (gate.is_cuda()) {
@@ -36,12 +39,8 @@ at::Tensor gated_forward(const at::Tensor& gate, const at::Tensor& up, GateActiv
   return out;
 }
 
-// From the gradient of the product, in whose place that of `gate` is written. product: forward's again, if defined.
-struct GatedGradients {
-  at::Tensor gate, up, product;
-};
-GatedGradients gated_backward(const at::Tensor& grad, const at::Tensor& gate, const at::Tensor& up,
-                              GateActivation activation, bool wants_product) {
+GatedGradients gated_product_backward(const at::Tensor& grad, const at::Tensor& gate, const at::Tensor& up,
+                                      GateActivation activation, bool wants_product) {
   GatedGradients result{grad, at::empty(up.sizes(), up.options()), {}};
   if (wants_product) result.product = at::empty(gate.sizes(), gate.options());
   if (gate.numel() == 0) return result;
@@ -55,6 +54,8 @@ GatedGradients gated_backward(const at::Tensor& grad, const at::Tensor& gate, co
   return result;
 }
 
+namespace {
+
 class GatedLinear : public torch::autograd::Function<GatedLinear> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up,
@@ -63,7 +64,7 @@ class GatedLinear : public torch::autograd::Function<GatedLinear> {
     context->save_for_backward({gate, up, weight});
     context->saved_data["has_bias"] = bias.has_value();
     context->saved_data["activation"] = static_cast<std::int64_t>(activation);
-    return at::linear(gated_forward(gate, up, activation), weight, bias);
+    return at::linear(gated_product(gate, up, activation), weight, bias);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
@@ -76,9 +77,9 @@ class GatedLinear : public torch::autograd::Function<GatedLinear> {
     if (context->saved_data["has_bias"].toBool() && needs(kBias)) grad_bias = column_sums(grads[0]);
     GatedGradients inner;
     if (needs(kGate) || needs(kUp)) {
-      inner = gated_backward(grads[0].mm(weight), gate, up, activation, needs(kWeight));
+      inner = gated_product_backward(grads[0].mm(weight), gate, up, activation, needs(kWeight));
     } else if (needs(kWeight)) {
-      inner.product = gated_forward(gate, up, activation);
+      inner.product = gated_product(gate, up, activation);
     }
     if (needs(kWeight)) grad_weight = grads[0].t().mm(inner.product);
     return {inner.gate, inner.up, grad_weight, grad_bias, {}};

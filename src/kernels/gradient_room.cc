@@ -1,5 +1,6 @@
 #include "kernels/gradient_room.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -40,6 +41,12 @@ void stop_collecting(const at::Tensor& parameter) {
 
 bool is_collected(const at::Tensor& parameter) {
   return place_of(parameter).collector != nullptr;
+}
+
+bool gives_gradients(const at::Tensor& input, std::span<const at::Tensor> parameters) {
+  return input.requires_grad() && std::ranges::all_of(parameters, [](const at::Tensor& parameter) {
+           return !parameter.requires_grad() || is_collected(parameter);
+         });
 }
 
 at::Tensor gradient_room(const at::Tensor& parameter) {

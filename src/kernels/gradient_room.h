@@ -33,6 +33,10 @@ void collect_gradient(const at::Tensor& parameter, GradientCollector& collector,
 void stop_collecting(const at::Tensor& parameter);
 bool is_collected(const at::Tensor& parameter);
 
+// Whether a node's gradients can all be given to collectors: every parameter that is trained has one, and the input
+// needs a gradient, without which the node would have no edge into the graph.
+bool gives_gradients(const at::Tensor& input, std::span<const at::Tensor> parameters);
+
 // The caller overwrites all of it and gives it back, to the collector or to autograd. Undefined: allocate.
 at::Tensor gradient_room(const at::Tensor& parameter);
 // To their collectors; undefined gradients are left out. Throws Error if a parameter has none.

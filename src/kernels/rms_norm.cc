@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
@@ -10,6 +9,7 @@
 #include "kernels/check.h"
 #include "kernels/cpu_rows.h"
 #include "kernels/cuda_kernels.h"
+#include "kernels/decoder_passes.h"
 
 namespace tessera::kernels {
 namespace {
@@ -39,11 +39,7 @@ const void* data_if_any(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr() : nullptr;
 }
 
-struct RmsNormed {
-  at::Tensor sum;  // x + residual; undefined without a residual
-  at::Tensor out;
-  at::Tensor inverse_rms;  // [rows] float32
-};
+}  // namespace
 
 RmsNormed rms_forward(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, double eps,
                       RmsWeight how) {
@@ -63,27 +59,26 @@ RmsNormed rms_forward(const at::Tensor& x, const at::Tensor& residual, const at:
   return result;
 }
 
-struct RmsGradients {
-  at::Tensor x, weight;  // weight's is undefined where nobody wants it
-};
-
-// grad_sum, of the sum, is added to the gradient of x and may be undefined.
-RmsGradients rms_backward(const at::Tensor& grad, const at::Tensor& grad_sum, const at::Tensor& x,
-                          const at::Tensor& weight, const at::Tensor& inverse_rms, RmsWeight how, bool wants_weight) {
-  RmsGradients result{at::empty(x.sizes(), x.options()), {}};
-  if (wants_weight) result.weight = x.numel() == 0 ? at::zeros_like(weight) : at::empty_like(weight);
-  if (x.numel() == 0) return result;
+at::Tensor rms_backward(const at::Tensor& grad, const at::Tensor& grad_sum, const at::Tensor& x,
+                        const at::Tensor& weight, const at::Tensor& inverse_rms, RmsWeight how,
+                        const at::Tensor& grad_weight) {
+  at::Tensor grad_x = at::empty(x.sizes(), x.options());
+  if (x.numel() == 0) {
+    if (grad_weight.defined()) grad_weight.zero_();
+    return grad_x;
+  }
   const auto shape = rms_shape_of(x, how);
   if (x.is_cuda()) {
-    cuda_kernels().rms_norm_backward(grad, grad_sum, x, shape.x_rows, weight, inverse_rms, how, result.x,
-                                     result.weight);
+    cuda_kernels().rms_norm_backward(grad, grad_sum, x, shape.x_rows, weight, inverse_rms, how, grad_x, grad_weight);
   } else {
     rms_norm_backward_cpu(shape, grad.const_data_ptr(), data_if_any(grad_sum), x.const_data_ptr(),
-                          weight.const_data_ptr(), inverse_rms.const_data_ptr<float>(), result.x.mutable_data_ptr(),
-                          wants_weight ? result.weight.mutable_data_ptr() : nullptr);
+                          weight.const_data_ptr(), inverse_rms.const_data_ptr<float>(), grad_x.mutable_data_ptr(),
+                          grad_weight.defined() ? grad_weight.mutable_data_ptr() : nullptr);
   }
-  return result;
+  return grad_x;
 }
+
+namespace {
 
 class RmsNorm : public torch::autograd::Function<RmsNorm> {
  public:
@@ -105,9 +100,10 @@ class RmsNorm : public torch::autograd::Function<RmsNorm> {
     const auto saved = context->get_saved_variables();
     const auto how = static_cast<RmsWeight>(context->saved_data["how"].toInt());
     const bool wants_weight = context->needs_input_grad(has_residual ? 2 : 1);
-    const auto result =
-        rms_backward(grads.back().contiguous(), grad_sum, saved[0], saved[1], saved[2], how, wants_weight);
-    return {result.x, has_residual ? result.x : at::Tensor(), result.weight, {}, {}};
+    const at::Tensor grad_weight = wants_weight ? at::empty_like(saved[1]) : at::Tensor();
+    const at::Tensor grad_x =
+        rms_backward(grads.back().contiguous(), grad_sum, saved[0], saved[1], saved[2], how, grad_weight);
+    return {grad_x, has_residual ? grad_x : at::Tensor(), grad_weight, {}, {}};
   }
 };
 

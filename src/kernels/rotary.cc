@@ -6,14 +6,30 @@
 #include "kernels/check.h"
 #include "kernels/cpu_rows.h"
 #include "kernels/cuda_kernels.h"
+#include "kernels/decoder_passes.h"
 
 namespace tessera::kernels {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+constexpr const char* kRotaryName = "rotary";
 
-// back: by the opposite angles.
+}  // namespace
+
+void check_rotary_table(const RotaryTable& table, const at::Tensor& heads) {
+  const std::int64_t T = heads.size(0), D = heads.size(2);
+  for (const auto* part : {&table.cos, &table.sin}) {
+    if (part->defined() && part->dim() == 2 && part->size(0) == T && 2 * part->size(1) <= D &&
+        part->sizes() == table.cos.sizes() && part->scalar_type() == at::kFloat && part->is_contiguous() &&
+        part->device() == heads.device()) {
+      continue;
+    }
+    check(false, kRotaryName,
+          fmt::format("cos and sin alike, contiguous [{}, at most {}] float32 on {}, but got {}", T, D / 2,
+                      heads.device().str(),
+                      part->defined() ? shape_text(*part) + " on " + part->device().str() : "none"));
+  }
+}
+
 at::Tensor rotated(const at::Tensor& input, const RotaryTable& table, bool back) {
   const auto x = input.stride(2) == 1 ? input : input.contiguous();
   auto out = at::empty(x.sizes(), x.options());
@@ -27,6 +43,11 @@ at::Tensor rotated(const at::Tensor& input, const RotaryTable& table, bool back)
   }
   return out;
 }
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 class Rotary : public torch::autograd::Function<Rotary> {
  public:
@@ -45,18 +66,9 @@ class Rotary : public torch::autograd::Function<Rotary> {
 }  // namespace
 
 at::Tensor rotary(const at::Tensor& x, const RotaryTable& table) {
-  constexpr const char* kName = "rotary";
-  check_float_type(x, kName, "x");
-  check(x.dim() == 3, kName, fmt::format("x as [tokens, heads, head size] but got {}", shape_text(x)));
-  for (const auto* part : {&table.cos, &table.sin}) {
-    check(part->defined() && part->dim() == 2 && part->size(0) == x.size(0) && 2 * part->size(1) <= x.size(2) &&
-              part->sizes() == table.cos.sizes() && part->scalar_type() == at::kFloat && part->is_contiguous() &&
-              part->device() == x.device(),
-          kName,
-          fmt::format("cos and sin alike, contiguous [{}, at most {}] float32 on {}, but got {}", x.size(0),
-                      x.size(2) / 2, x.device().str(),
-                      part->defined() ? shape_text(*part) + " on " + part->device().str() : "none"));
-  }
+  check_float_type(x, kRotaryName, "x");
+  check(x.dim() == 3, kRotaryName, fmt::format("x as [tokens, heads, head size] but got {}", shape_text(x)));
+  check_rotary_table(table, x);
   return Rotary::apply(x, table.cos, table.sin);
 }
 

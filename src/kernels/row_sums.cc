@@ -27,10 +27,15 @@ void add_rows(const at::Tensor& table, const at::Tensor& rows) {
 }
 
 at::Tensor column_sums(const at::Tensor& x) {
-  if (!x.is_cuda() || x.numel() == 0 || !x.is_contiguous()) return x.sum(0);
   auto sums = at::empty({x.size(1)}, x.options());
-  cuda_kernels().column_sums(x, sums);
+  column_sums(x, sums);
   return sums;
+}
+
+void column_sums(const at::Tensor& x, const at::Tensor& sums) {
+  if (x.is_cuda() && x.numel() > 0 && x.is_contiguous()) return cuda_kernels().column_sums(x, sums);
+  at::Tensor out = sums;
+  at::sum_out(out, x, {0});
 }
 
 }  // namespace tessera::kernels

@@ -15,5 +15,6 @@ void add_rows(const at::Tensor& table, const at::Tensor& rows);
 // Sums over the rows of a matrix: the gradient of a bias. x: [R, C] contiguous; the result, [C] in x's type, is added
 // up in float32.
 at::Tensor column_sums(const at::Tensor& x);
+void column_sums(const at::Tensor& x, const at::Tensor& sums);
 
 }  // namespace tessera::kernels

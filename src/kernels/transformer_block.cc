@@ -6,7 +6,6 @@
 #include <c10/util/strides.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -153,10 +152,7 @@ bool transformer_block_serves(const at::Tensor& x, std::int64_t num_heads, const
 at::Tensor transformer_block(const at::Tensor& x, const TransformerBlock& block, const PackedAttention& how) {
   const Parameters parameters = parameters_of(block);
   check_inputs(x, parameters, how);
-  // Without an edge of x's own the node would not be part of the graph.
-  const bool gives_all = x.requires_grad() && std::ranges::all_of(parameters, [](const at::Tensor& parameter) {
-                           return !parameter.requires_grad() || is_collected(parameter);
-                         });
+  const bool gives_all = gives_gradients(x, parameters);
   return Block::apply(x.contiguous(), gives_all ? at::TensorList() : at::TensorList(parameters), block, how);
 }
 

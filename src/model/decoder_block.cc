@@ -7,7 +7,6 @@
 
 #include "kernels/bias_gelu.h"
 #include "kernels/gated_linear.h"
-#include "kernels/transformer_block.h"
 
 namespace tessera {
 namespace {
@@ -44,6 +43,11 @@ bool is_bloom_like(const DecoderShape& s) {
          s.inner_size == 4 * s.hidden_size;
 }
 
+bool is_llama_like(const DecoderShape& s) {
+  return s.norm != NormKind::kLayer && s.is_gated() && s.qkv != QkvLayout::kPerHead && !s.has_alibi &&
+         !s.residual_after_norm && !s.stores_transposed;
+}
+
 DecoderBlock::DecoderBlock(const DecoderDescription& decoder, const at::TensorOptions& options)
     : shape_(decoder.shape) {
   const DecoderNames& names = decoder.names;
@@ -71,7 +75,10 @@ DecoderBlock::DecoderBlock(const DecoderDescription& decoder, const at::TensorOp
 }
 
 at::Tensor DecoderBlock::forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
-  if (is_one_node(x, attend, keys)) return as_one_node(x, attend);
+  if (is_one_node(x, attend, keys)) {
+    return shape_.is_gated() ? kernels::gated_block(x, gated_block(), attend.rotary, attend.how)
+                             : kernels::transformer_block(x, transformer_block(), attend.how);
+  }
   const at::Tensor normed = before_attention_.exists() ? before_attention_(x) : x;
   at::Tensor attended = attention(normed, attend);
   if (after_attention_.exists()) attended = after_attention_(attended);
@@ -135,16 +142,41 @@ at::Tensor DecoderBlock::mlp(const at::Tensor& x, const DropoutKeys& keys) const
 
 bool DecoderBlock::is_one_node(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {
   const bool drops = keys.active() && shape_.hidden_dropout > 0;
-  return is_bloom_like(shape_) && attend.cache == nullptr && !drops &&
-         kernels::transformer_block_serves(x, shape_.num_heads, attend.how);
+  if (attend.cache != nullptr || drops) return false;
+  if (is_llama_like(shape_)) return kernels::gated_block_serves(x, shape_.head_dim, attend.how);
+  return is_bloom_like(shape_) && kernels::transformer_block_serves(x, shape_.num_heads, attend.how);
 }
 
-at::Tensor DecoderBlock::as_one_node(const at::Tensor& x, const Attend& attend) const {
-  const kernels::TransformerBlock block{
-      before_attention_.weight, before_attention_.bias, qkv_.weight, qkv_.bias, output_.weight, output_.bias,
-      before_mlp_.weight,       before_mlp_.bias,       up_.weight,  up_.bias,  down_.weight,   down_.bias,
-      shape_.num_heads,         shape_.norm_epsilon};
-  return kernels::transformer_block(x, block, attend.how);
+kernels::TransformerBlock DecoderBlock::transformer_block() const {
+  return {before_attention_.weight, before_attention_.bias, qkv_.weight, qkv_.bias, output_.weight, output_.bias,
+          before_mlp_.weight,       before_mlp_.bias,       up_.weight,  up_.bias,  down_.weight,   down_.bias,
+          shape_.num_heads,         shape_.norm_epsilon};
+}
+
+kernels::GatedBlock DecoderBlock::gated_block() const {
+  const auto of = [](const Projection& projection) {
+    return kernels::GatedBlock::Projection{projection.weight, projection.bias};
+  };
+  kernels::GatedBlock block;
+  block.query_key_value = of(qkv_);
+  block.query = of(query_), block.key = of(key_), block.value = of(value_);
+  block.output = of(output_);
+  block.gate_up = of(gate_up_);
+  block.gate = of(gate_), block.up = of(up_);
+  block.down = of(down_);
+  block.norm_before_attention = before_attention_.weight;
+  block.norm_after_attention = after_attention_.weight;
+  block.norm_before_mlp = before_mlp_.weight;
+  block.norm_after_mlp = after_mlp_.weight;
+  block.query_norm = query_norm_.weight;
+  block.key_norm = key_norm_.weight;
+  block.num_heads = shape_.num_heads;
+  block.num_key_value_heads = shape_.num_key_value_heads;
+  block.head_size = shape_.head_dim;
+  block.epsilon = shape_.norm_epsilon;
+  block.norm_weight = rms_weight_of(shape_.norm);
+  block.activation = activation_of(shape_.mlp);
+  return block;
 }
 
 }  // namespace tessera

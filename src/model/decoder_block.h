@@ -8,7 +8,9 @@
 #include <optional>
 
 #include "kernels/attention.h"
+#include "kernels/gated_block.h"
 #include "kernels/rotary.h"
+#include "kernels/transformer_block.h"
 #include "model/dropout.h"
 #include "model/key_value_cache.h"
 #include "model/layers.h"
@@ -42,7 +44,8 @@ class DecoderBlock : public torch::nn::Module {
   at::Tensor attended_heads(const at::Tensor& x, const Attend& attend) const;
   at::Tensor mlp(const at::Tensor& x, const DropoutKeys& keys) const;
   bool is_one_node(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const;
-  at::Tensor as_one_node(const at::Tensor& x, const Attend& attend) const;
+  kernels::TransformerBlock transformer_block() const;
+  kernels::GatedBlock gated_block() const;
 
   DecoderShape shape_;
   DecoderNorm before_attention_, after_attention_, before_mlp_, after_mlp_, of_attention_sum_, of_mlp_sum_;
@@ -53,5 +56,7 @@ class DecoderBlock : public torch::nn::Module {
 // Whether kernels::transformer_block computes a block of this shape where attention is a kernel of its own, that is,
 // whether it is a block of BLOOM in its usual form.
 bool is_bloom_like(const DecoderShape& shape);
+// Whether kernels::gated_block computes a block of this shape.
+bool is_llama_like(const DecoderShape& shape);
 
 }  // namespace tessera

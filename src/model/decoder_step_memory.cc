@@ -36,7 +36,9 @@ DecoderStepMemory::DecoderStepMemory(const DecoderDescription& decoder, const St
       is_separate_(decoder_.qkv == QkvLayout::kSeparate),
       attention_case_(attention_of(decoder_, shape)),
       attention_(kernels::attention_bytes(attention_case_)),
-      is_one_node_(is_bloom_like(decoder_) && attention_case_.is_fused() && !drops(decoder_.hidden_dropout)) {}
+      is_one_node_(is_bloom_like(decoder_) && attention_case_.is_fused() && !drops(decoder_.hidden_dropout)),
+      is_gated_node_(is_llama_like(decoder_) && !drops(decoder_.hidden_dropout) && !drops(decoder_.attention_dropout) &&
+                     attention_.wide == 0) {}
 
 std::int64_t DecoderStepMemory::statistics_bytes(std::int64_t num_rows) const {
   return (decoder_.norm == NormKind::kLayer ? 2 : 1) * num_rows * kFloatBytes;
@@ -59,7 +61,8 @@ void DecoderStepMemory::begin_forward(MemoryTape& tape) const {
   dropout_forward(decoder_.embedding_dropout, row_bytes_, true, tape);
 }
 
-void DecoderStepMemory::unit_forward(std::size_t, bool keeps, MemoryTape& tape) const {
+void DecoderStepMemory::unit_forward(std::size_t unit, bool keeps, MemoryTape& tape) const {
+  if (is_gated_node_) return gated_node_forward(unit, keeps, tape);
   if (is_one_node_) return node_forward(keeps, tape);
   const std::int64_t rows = row_bytes_, T = shape_.num_tokens;
   const bool norms_before = !names_.norm_before_attention.empty();
@@ -151,7 +154,8 @@ void DecoderStepMemory::mlp_forward(bool keeps, MemoryTape& tape) const {
   }
 }
 
-void DecoderStepMemory::unit_backward(std::size_t, bool gradient_is_held, MemoryTape& tape) const {
+void DecoderStepMemory::unit_backward(std::size_t unit, bool gradient_is_held, MemoryTape& tape) const {
+  if (is_gated_node_) return gated_node_backward(unit, gradient_is_held, tape);
   if (is_one_node_) return node_backward(gradient_is_held, tape);
   const std::int64_t rows = row_bytes_;
   const bool norms_before = !names_.norm_before_attention.empty();

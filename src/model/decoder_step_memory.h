@@ -1,9 +1,12 @@
-// What a decoder's blocks keep and take (decoder_block.cc), and its head and embedding (decoder_head_memory.cc). If
-// that code changes, the planner's tests (tests/model/step_memory_test.cc, tests/parallel/peak_test.cc) fail.
+// What a decoder's blocks keep and take (decoder_block.cc; as one node gated_block_memory.cc), and its parts, head and
+// embedding (decoder_parts_memory.cc). If that code changes, the planner's tests (tests/model/step_memory_test.cc,
+// tests/parallel/peak_test.cc) fail.
 //
 // Letters: T tokens, C hidden size, F inner size, H heads, D head size, Q = H D and K of keys, V vocabulary; the bytes
 // of [T, C] in the compute type are one `row_bytes_`.
 #pragma once
+
+#include <vector>
 
 #include "model/decoder_shape.h"
 #include "model/step_memory.h"
@@ -65,6 +68,29 @@ class DecoderStepMemory : public StepMemory {
   std::int64_t statistics_bytes(std::int64_t num_rows) const;
   std::int64_t bytes_of(std::int64_t width) const { return shape_.num_tokens * width * e_; }
 
+  // A block as one node (gated_block_memory.cc).
+  struct GatedLayer;
+  // Gradients of parameters that have been computed; on a CPU the node gives them early.
+  struct HandOver {
+    const DecoderStepMemory& step;
+    MemoryTape& tape;
+    std::vector<std::int64_t> waiting;
+
+    void take(std::int64_t numel);
+    void on_cpu();
+    void all();
+  };
+  GatedLayer gated_layer(std::size_t unit) const;
+  void gated_node_forward(std::size_t unit, bool keeps, MemoryTape& tape) const;
+  void gated_heads_forward(const GatedLayer& layer, MemoryTape& tape) const;
+  void gated_heads_read(const GatedLayer& layer, bool keeps, MemoryTape& tape) const;
+  void gated_node_backward(std::size_t unit, bool gradient_is_held, MemoryTape& tape) const;
+  void gated_mlp_backward(HandOver& gradients) const;
+  void gated_attention_backward(const GatedLayer& layer, HandOver& gradients) const;
+  void gated_projections_backward(HandOver& gradients) const;
+  void gated_places(std::int64_t in, std::int64_t out, bool has_bias, HandOver& gradients) const;
+  void gated_norm_backward(std::int64_t bytes, std::int64_t num_rows, std::int64_t width, HandOver& gradients) const;
+
   void node_forward(bool keeps, MemoryTape& tape) const;
   void node_backward(bool gradient_is_held, MemoryTape& tape) const;
 
@@ -83,7 +109,7 @@ class DecoderStepMemory : public StepMemory {
   const bool rotates_, is_separate_;
   const kernels::AttentionSizes attention_case_;
   const kernels::AttentionBytes attention_;
-  const bool is_one_node_;
+  const bool is_one_node_, is_gated_node_;
 };
 
 }  // namespace tessera

@@ -11,14 +11,10 @@
 #include "model/parameters.h"
 
 namespace tessera {
-namespace {
-
 kernels::RmsWeight rms_weight_of(NormKind kind) {
   if (kind == NormKind::kRmsOnePlus) return kernels::RmsWeight::kOnePlus;
   return kind == NormKind::kRms ? kernels::RmsWeight::kAfterRounding : kernels::RmsWeight::kBeforeRounding;
 }
-
-}  // namespace
 
 at::Tensor Projection::operator()(const at::Tensor& x) const {
   return at::linear(x, matrix(), bias.defined() ? std::optional(bias) : std::nullopt);

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/sizes.h"
 #include "model/decoder_shape.h"
 
 namespace tessera {
@@ -20,6 +21,8 @@ struct Projection {
   at::Tensor matrix() const { return stores_transposed ? weight.t() : weight; }  // [out, in]
   at::Tensor operator()(const at::Tensor& x) const;
 };
+
+kernels::RmsWeight rms_weight_of(NormKind kind);  // of any but kLayer
 
 // Of [..., C].
 struct DecoderNorm {

@@ -103,6 +103,12 @@ TEST_F(KernelsOnGpu, ABlockAsOneNodeIsAsExactAsItsOperations) {
   }
 }
 
+TEST_F(KernelsOnGpu, AGatedBlockAsOneNodeIsAsExactAsItsOperators) {
+  for (const auto type : kTypes) {
+    for (const auto& one : gated_block_cases()) check_gated_block(one, type, gpu_);
+  }
+}
+
 TEST_F(KernelsOnGpu, PackedAttentionRepeatsItsGradientsWhereThatIsWished) {
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
   const auto qkv = random_tensor({3072, 16, 3, 64}, at::kBFloat16, gpu_, 1).requires_grad_();

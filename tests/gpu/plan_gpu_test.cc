@@ -1,4 +1,5 @@
-// The memory plan against what libtorch's CUDA allocator counts: a model of BLOOM-560M's sizes on one rank.
+// The memory plan against what libtorch's CUDA allocator counts: models of BLOOM-560M's, Llama-3.2-1B's, Qwen3-0.6B's
+// and Gemma-3-1B's sizes on one rank.
 #include <ATen/ATen.h>
 #include <ATen/DeviceAccelerator.h>
 #include <gtest/gtest.h>
@@ -21,19 +22,55 @@ Json bloom_560m() {
   return {{"model_type", "bloom"}, {"vocab_size", 250880}, {"n_embed", 1024}, {"n_layer", 24}, {"n_head", 16}};
 }
 
+Json llama_like(const char* type, std::int64_t vocab, std::int64_t hidden, std::int64_t inner, std::int64_t layers) {
+  return {{"model_type", type},         {"vocab_size", vocab},         {"hidden_size", hidden},
+          {"intermediate_size", inner}, {"num_hidden_layers", layers}, {"tie_word_embeddings", true},
+          {"pad_token_id", nullptr}};
+}
+
+Json llama_1b() {
+  Json config = llama_like("llama", 128256, 2048, 8192, 16);
+  config.update({{"num_attention_heads", 32}, {"num_key_value_heads", 8}, {"head_dim", 64}});
+  return config;
+}
+
+Json qwen3_600m() {
+  Json config = llama_like("qwen3", 151936, 1024, 3072, 28);
+  config.update({{"num_attention_heads", 16}, {"num_key_value_heads", 8}, {"head_dim", 128}});
+  return config;
+}
+
+Json gemma3_1b() {
+  Json config = llama_like("gemma3_text", 262144, 1152, 6912, 26);
+  config.update({{"num_attention_heads", 4}, {"num_key_value_heads", 1}, {"head_dim", 256}, {"sliding_window", 512}});
+  return config;
+}
+
 struct Case {
   std::string name, strategy;
   at::ScalarType type = at::kBFloat16;
   int num_micro_steps = 1;
   std::int64_t num_sequences = 8;
   bool checkpointed = false, offload_optimizer = false, offload_parameters = false;
+  Json (*config)() = bloom_560m;
 };
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+Case decoder_case(const std::string& name, Json (*config)(), bool checkpointed = false) {
+  Case made{name, checkpointed ? "full_shard" : "single"};
+  made.checkpointed = checkpointed;
+  made.config = config;
+  return made;
+}
 
 PackedBatch batch_of(const Case& with, std::int64_t length) {
   std::vector<std::vector<std::int64_t>> sequences;
   for (std::int64_t i = 0; i < with.num_sequences; ++i) {
     sequences.emplace_back();
-    for (std::int64_t t = 0; t < length; ++t) sequences.back().push_back((i * 7919 + t * 131) % 250000);
+    for (std::int64_t t = 0; t < length; ++t) sequences.back().push_back((i * 7919 + t * 131) % 128000);
   }
   PackedBatch batch = pack_sequences(sequences, kGpu);
   batch.targets.copy_(batch.input_ids);
@@ -56,8 +93,8 @@ MemoryPlan plan_of(const Case& with, const PackedBatch& batch) {
   shape.num_sequences = with.num_sequences;
   shape.element_bytes = static_cast<std::int64_t>(c10::elementSize(with.type));
   shape.on_gpu = true;
-  const auto model = make_language_model(bloom_560m(), "a test", at::device(at::kMeta));
-  const auto step = language_step_memory(bloom_560m(), "a test", shape);
+  const auto model = make_language_model(with.config(), "a test", at::device(at::kMeta));
+  const auto step = language_step_memory(with.config(), "a test", shape);
   return plan_memory(planned_units(*model, model->units()), step.get(), options);
 }
 
@@ -69,7 +106,7 @@ TEST_P(PeakOnGpu, IsAsPlanned) {
     gpu_support()->set_device(0);
     const PackedBatch batch = batch_of(with, 512);
     const std::int64_t before = at::accelerator::getDeviceStats(0).allocated_bytes[kAll].current;
-    const auto model = make_language_model(bloom_560m(), "a test", at::device(at::kMeta));
+    const auto model = make_language_model(with.config(), "a test", at::device(at::kMeta));
     EngineOptions options;
     options.spread = SpreadOptions{.strategy = with.strategy,
                                    .offload_optimizer = with.offload_optimizer,
@@ -113,8 +150,10 @@ INSTANTIATE_TEST_SUITE_P(All, PeakOnGpu,
                                          Case{"checkpointed", "full_shard", at::kBFloat16, 1, 32, true},
                                          Case{"optimizer_offloaded", "zero2", at::kBFloat16, 1, 8, false, true},
                                          Case{"all_offloaded", "zero3", at::kHalf, 1, 8, false, true, true},
-                                         Case{"all_offloaded_in_bf16", "zero3", at::kBFloat16, 1, 8, false, true,
-                                              true}),
+                                         Case{"all_offloaded_in_bf16", "zero3", at::kBFloat16, 1, 8, false, true, true},
+                                         decoder_case("llama", llama_1b),
+                                         decoder_case("llama_recomputed", llama_1b, true),
+                                         decoder_case("qwen3", qwen3_600m), decoder_case("gemma3", gemma3_1b)),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -296,12 +296,21 @@ void check_dropout_and_checkpointing(const ModelCase& which, at::Device device, 
 namespace {
 
 // Heads of 64 as in BLOOM-560M, so that the per-row statistics weigh as little as there.
-std::shared_ptr<LanguageModel> wide_model(bool bloom, double dropout, const at::TensorOptions& options) {
-  Json config = {{"model_type", bloom ? "bloom" : "tessera-gpt"}, {"vocab_size", 50}, {"hidden_size", 256}};
-  config[bloom ? "n_head" : "num_heads"] = 4;
-  config[bloom ? "n_layer" : "num_layers"] = 4;
-  config[bloom ? "hidden_dropout" : "dropout"] = dropout;
-  if (!bloom) config["ff_dim"] = 512;
+std::shared_ptr<LanguageModel> wide_model(const std::string& type, double dropout, const at::TensorOptions& options) {
+  Json config = {{"model_type", type}, {"vocab_size", 50}, {"hidden_size", 256}};
+  if (type == "bloom" || type == "tessera-gpt") {
+    const bool bloom = type == "bloom";
+    config[bloom ? "n_head" : "num_heads"] = 4;
+    config[bloom ? "n_layer" : "num_layers"] = 4;
+    config[bloom ? "hidden_dropout" : "dropout"] = dropout;
+    if (!bloom) config["ff_dim"] = 512;
+  } else {
+    config["num_hidden_layers"] = config["num_attention_heads"] = 4;
+    config["num_key_value_heads"] = 2;
+    config["head_dim"] = 64;
+    config["intermediate_size"] = 512;
+    config["pad_token_id"] = nullptr;
+  }
   auto model = make_language_model(config, "test", options);
   initialise(*model, 1);
   return model;
@@ -329,12 +338,17 @@ void check_activation_memory(LanguageModel& model, const std::function<std::int6
 
 }  // namespace
 
-void check_activation_memory(at::Device device, at::ScalarType type, const std::function<std::int64_t()>& live_bytes) {
-  for (const bool bloom : {true, false}) {
+void check_activation_memory(at::Device device, at::ScalarType compute,
+                             const std::function<std::int64_t()>& live_bytes) {
+  for (const std::string type : {"bloom", "tessera-gpt"}) {
     for (const double dropout : {0.0, 0.1}) {
-      SCOPED_TRACE(std::string(bloom ? "bloom" : "gpt") + " with dropout " + std::to_string(dropout));
-      check_activation_memory(*wide_model(bloom, dropout, at::device(device).dtype(type)), live_bytes);
+      SCOPED_TRACE(type + " with dropout " + std::to_string(dropout));
+      check_activation_memory(*wide_model(type, dropout, at::device(device).dtype(compute)), live_bytes);
     }
+  }
+  for (const std::string type : {"llama", "qwen3", "gemma3_text"}) {
+    SCOPED_TRACE(type);
+    check_activation_memory(*wide_model(type, 0, at::device(device).dtype(compute)), live_bytes);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "support/cpu_memory.h"
 #include "support/processor.h"
 #include "support/small_language_model.h"
+#include "support/todays_decoders.h"
 
 namespace tessera {
 namespace {
@@ -52,9 +53,17 @@ void PrintTo(const Case& c, std::ostream* out) {
        << (c.checkpointed ? ", checkpointed" : "");
 }
 
+const std::vector<std::string> kTodays = {"llama", "qwen3", "gemma3_text", "olmo2", "phi3"};
+
+bool is_todays(const std::string& model) {
+  return std::ranges::find(kTodays, model) != kTodays.end();
+}
+
 std::shared_ptr<LanguageModel> model_of(const Case& with) {
   Json config;
-  if (with.model == "gpt" || with.model == "gpt with positions") {
+  if (is_todays(with.model)) {
+    config = todays_decoder(with.model, 3, with.dropout);
+  } else if (with.model == "gpt" || with.model == "gpt with positions") {
     config = Json{{"model_type", "tessera-gpt"},
                   {"vocab_size", 700},
                   {"hidden_size", 96},
@@ -142,9 +151,11 @@ TEST_P(StepMemoryByModel, IsWhatIsMeasured) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const char* model : {"bloom", "untied bloom", "gpt", "gpt with positions"}) {
+  for (const char* model :
+       {"bloom", "untied bloom", "gpt", "gpt with positions", "llama", "qwen3", "gemma3_text", "olmo2", "phi3"}) {
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       for (const double dropout : {0.0, 0.1}) {
+        if (dropout > 0 && is_todays(model)) continue;  // of attention: single operators instead of a node
         for (const bool checkpointed : {false, true}) all.push_back({model, type, dropout, checkpointed});
       }
     }

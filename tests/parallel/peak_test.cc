@@ -19,6 +19,7 @@
 #include "plan/memory_plan.h"
 #include "support/cpu_memory.h"
 #include "support/processor.h"
+#include "support/todays_decoders.h"
 
 namespace tessera {
 namespace {
@@ -52,6 +53,7 @@ Json config_of(const std::string& name) {
             {"ff_dim", 320},
             {"dropout", 0.1}};
   }
+  if (name != "bloom") return todays_decoder(name, 4);
   return {{"model_type", "bloom"}, {"vocab_size", 700}, {"hidden_size", 96}, {"n_layer", 4}, {"n_head", 4}};
 }
 
@@ -312,13 +314,19 @@ TEST(PeakOfOneUnit, SmallGradientsAreNotThereTwice) {
   });
 }
 
+std::string name_of(const testing::TestParamInfo<Parameters>& tested) {
+  return fmt::format("{}_{}_{}", std::get<0>(tested.param), c10::toString(std::get<1>(tested.param)),
+                     std::get<2>(tested.param));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PeakMemory,
                          testing::Combine(testing::Values("bloom", "gpt", "small"),
                                           testing::Values(at::kFloat, at::kBFloat16), testing::Values(1, 2, 4)),
-                         [](const auto& tested) {
-                           return fmt::format("{}_{}_{}", std::get<0>(tested.param),
-                                              c10::toString(std::get<1>(tested.param)), std::get<2>(tested.param));
-                         });
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Todays, PeakMemory,
+                         testing::Combine(testing::Values("llama", "qwen3", "gemma3_text"),
+                                          testing::Values(at::kFloat, at::kBFloat16), testing::Values(1, 2)),
+                         name_of);
 
 }  // namespace
 }  // namespace tessera
