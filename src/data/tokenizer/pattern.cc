@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "data/tokenizer/characters.h"
+#include "data/tokenizer/replace.h"
 #include "data/tokenizer/unicode.h"
 
 namespace tessera::internal {
@@ -190,6 +191,12 @@ Pattern read_pattern(const JsonReader& component) {
 
 std::function<std::string(std::string_view)> read_replacement(const JsonReader& component) {
   component.allow_only({"type", "pattern", "content"});
+  if (component.at("pattern").has("String")) {
+    read_pattern(component.at("pattern"));  // refuses an empty one
+    return [what = component.at("pattern").text("String"), content = component.text("content")](std::string_view text) {
+      return replace_all(text, what, content);
+    };
+  }
   return [pattern = read_pattern(component.at("pattern")), content = component.text("content")](std::string_view text) {
     std::vector<Match> matches;
     if (!text.empty()) pattern(text, matches);
