@@ -9,7 +9,6 @@ random texts (`--block N`), to investigate a difference.
 """
 
 import argparse
-import hashlib
 import json
 import os
 import pathlib
@@ -23,9 +22,9 @@ from transformers import GPT2TokenizerFast
 
 import random_text
 from sentences import SENTENCES
+from tokenizer_forms import OUT, answers, as_file, changed, digest, write
 from tokenizer_variants import EVERY_CODE_POINT, VARIANTS
 
-OUT = pathlib.Path(__file__).parents[2] / "tests/data/tokenizer"
 SEED, NUM_BLOCKS, TEXTS_PER_BLOCK = 20, 48, 500
 
 
@@ -43,13 +42,6 @@ def squad_articles(data):
 
 def training_texts(articles):
     return SENTENCES * 40 + [text for article in articles for text in article if len(text) > 200]
-
-
-def as_file(tokenizer, merges_as_lines):
-    content = json.loads(tokenizer.to_str())
-    if merges_as_lines:  # the format of BLOOM's own file
-        content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]
-    return content
 
 
 def bloom_like(data, articles):
@@ -94,29 +86,6 @@ def subwords():
     return as_file(tokenizer, False)
 
 
-def changed(base, changes):
-    """The base file with top-level parts replaced; "model" only key by key."""
-    content = {**base, **{key: value for key, value in changes.items() if key != "model"}}
-    content["model"] = {**base["model"], **changes.get("model", {})}
-    return Tokenizer.from_str(json.dumps(content))
-
-
-def answers(tokenizer, text):
-    ids = tokenizer.encode(text).ids
-    bare = tokenizer.encode(text, add_special_tokens=False).ids
-    return [",".join(map(str, ids)), ",".join(map(str, bare)), tokenizer.decode(ids, skip_special_tokens=False),
-            tokenizer.decode(ids, skip_special_tokens=True)]
-
-
-def digest(tokenizer, texts):
-    """What tokenizer_reference_test.cc also computes: ids, ids without special tokens, both ways to decode."""
-    total = hashlib.sha256()
-    for text in texts:
-        for part in answers(tokenizer, text):
-            total.update(part.encode() + b"\0")
-    return total.hexdigest()[:16]
-
-
 def random_block(block):
     return [random_text.text(SEED, block * TEXTS_PER_BLOCK + i).decode("utf-8", "replace")
             for i in range(TEXTS_PER_BLOCK)]
@@ -134,12 +103,6 @@ def long_texts():
     letters = "".join("abcdefghijklmnopqrstuvwxyz"[random.below(26)] for _ in range(1_000_000))
     return {"one_letter": "a" * 1_000_000, "no_spaces": letters, "only_spaces": " " * 1_000_000,
             "alternating": "ab" * 500_000}
-
-
-def write(name, content, **how):
-    path = OUT / name
-    path.write_text(json.dumps(content, ensure_ascii=False, **how) + "\n", encoding="utf-8")
-    print(f"{path}: {path.stat().st_size} bytes")
 
 
 def main():
