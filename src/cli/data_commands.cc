@@ -183,7 +183,7 @@ std::string decode_line(const Tokenizer& tokenizer, const Json& line, bool speci
 
 void declare(Schema& schema, TokenizeSettings& settings) {
   schema.text("tokenizer", &settings.tokenizer,
-              "a tokenizer.json, a folder with one or with vocab.json and merges.txt, or a hub name in the local cache",
+              "a tokenizer.json or tokenizer.model, a folder with one or with vocab.json and merges.txt, or a cached hub name",
               {.aliases = {"tokenizer_name"}});
   schema.boolean("decode", &settings.decode, "the reverse: arrays of ids to strings");
   schema.boolean("special_tokens", &settings.special_tokens,

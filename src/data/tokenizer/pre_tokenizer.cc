@@ -112,7 +112,9 @@ void read_into(const JsonReader& component, PreTokenizers& all) {
     add_split(all, read_pattern(component.at("pattern")), read_behavior(component.at("behavior")),
               component.boolean("invert"));
   } else if (type == "Metaspace") {
-    all.steps.emplace_back([metaspace = read_metaspace(component)](Pieces& pieces) { mark_spaces(metaspace, pieces); });
+    const Metaspace metaspace = read_metaspace(component);
+    all.asks_for_beginning |= metaspace.prepend_scheme == PrependScheme::kFirst;
+    all.steps.emplace_back([metaspace](Pieces& pieces) { mark_spaces(metaspace, pieces); });
   } else if (type == "Digits") {
     component.allow_only({"type", "individual_digits"});
     add_split(all, make_character_pattern(kNumeric),

@@ -44,6 +44,7 @@ struct PreTokenizers {
   // The last step of the file turns bytes into the characters that stand for them. We then leave the pieces as they
   // are, and the model reads bytes.
   bool ends_in_bytes = false;
+  bool asks_for_beginning = false;  // a step needs Pieces::has_beginning
 
   void add_byte_level(bool add_prefix_space, bool use_regex);
   // The step that `ends_in_bytes` saves, for models that need characters and for steps that follow.
