@@ -53,7 +53,8 @@ def qwen():
     tokenizer.model.ignore_merges = False
     tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True)
                                   for t in ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>")])
-    tokenizer.add_tokens([AddedToken(t, normalized=False) for t in ("<tool_call>", "</tool_call>", "<think>", "</think>")])
+    tokenizer.add_tokens([AddedToken(t, normalized=False)
+                          for t in ("<tool_call>", "</tool_call>", "<think>", "</think>")])
     return tokenizer
 
 

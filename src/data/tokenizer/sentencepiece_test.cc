@@ -70,9 +70,7 @@ TEST_F(SentencePiece, OthersAreRefusedWithTheWayToConvertThem) {
       << refusal();
   write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer",
                                      "added_tokens_decoder": {"10": {"content": "<pad>", "special": true}}})");
-  EXPECT_NE(refusal().find("added_tokens_decoder.10: not supported beside"),
-            std::string::npos)
-      << refusal();
+  EXPECT_NE(refusal().find("added_tokens_decoder.10: not supported beside"), std::string::npos) << refusal();
   write("tokenizer.model", model_of_kind(1));
   EXPECT_NE(refusal().find("tokenizer.model: only BPE models without a normal form"), std::string::npos) << refusal();
 }
