@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised when the same files would give other tokens than before, so that no stale cache is used.
-constexpr std::string_view kEncodingVersion = "tessera-tokenizer-1";
+constexpr std::string_view kEncodingVersion = "tessera-tokenizer-2";
 constexpr const char* kEndOfText = "<|endoftext|>";  // GPT-2's only special token
 
 // SHA-256 of the parts, one after another, in hexadecimal digits.
