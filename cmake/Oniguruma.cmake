@@ -1,5 +1,5 @@
 # Oniguruma if present, as `tessera_oniguruma`: it matches tokenizers' expressions other than those of BLOOM, GPT-2,
-# Llama 3 and Qwen 2, which are scanned by hand. A machine may have the library without the header, so .deps/include is
+# GPT-4o, Llama 3, Qwen 2 and tekken, which are scanned by hand. A machine may have the library without the header, so .deps/include is
 # searched too.
 find_path(TESSERA_ONIGURUMA_INCLUDE oniguruma.h PATHS ${CMAKE_SOURCE_DIR}/.deps/include)
 find_library(TESSERA_ONIGURUMA_LIBRARY NAMES onig libonig.so.5)
@@ -14,5 +14,5 @@ else()
     set(missing "the header oniguruma.h")
   endif()
   message(STATUS "Tokenizer: without Oniguruma (${missing} is missing; Debian and Ubuntu: libonig-dev): only the "
-                 "expressions of BLOOM, GPT-2, Llama 3 and Qwen 2; others are refused")
+                 "expressions of BLOOM, GPT-2, GPT-4o, Llama 3, Qwen 2 and tekken; others are refused")
 endif()

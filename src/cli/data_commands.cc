@@ -182,9 +182,10 @@ std::string decode_line(const Tokenizer& tokenizer, const Json& line, bool speci
 }
 
 void declare(Schema& schema, TokenizeSettings& settings) {
-  schema.text("tokenizer", &settings.tokenizer,
-              "a tokenizer.json, a folder with one or with vocab.json and merges.txt, or a hub name in the local cache",
-              {.aliases = {"tokenizer_name"}});
+  schema.text(
+      "tokenizer", &settings.tokenizer,
+      "a tokenizer.json or tokenizer.model, a folder with one or with vocab.json and merges.txt, or a cached hub name",
+      {.aliases = {"tokenizer_name"}});
   schema.boolean("decode", &settings.decode, "the reverse: arrays of ids to strings");
   schema.boolean("special_tokens", &settings.special_tokens,
                  "add the special tokens that the file asks for; with --decode, show them", {.preset = "true"});

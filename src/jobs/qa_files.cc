@@ -46,7 +46,9 @@ TokenizerPlace find_tokenizer(const TrainSettings& settings, const fs::path& mod
   }
   const fs::path path = find_model_folder(name, environment);
   if (fs::is_directory(path)) return {path, files_in(path)};
-  if (path.filename() == "tokenizer.json") return {path, files_in(path.parent_path())};
+  if (path.filename() == "tokenizer.json" || path.filename() == "tokenizer.model") {
+    return {path, files_in(path.parent_path())};
+  }
   return {path, {{path, "tokenizer.json"}}};
 }
 

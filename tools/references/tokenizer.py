@@ -9,7 +9,6 @@ random texts (`--block N`), to investigate a difference.
 """
 
 import argparse
-import hashlib
 import json
 import os
 import pathlib
@@ -22,44 +21,11 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import GPT2TokenizerFast
 
 import random_text
+from sentences import SENTENCES
+from tokenizer_forms import OUT, answers, as_file, changed, digest, write
 from tokenizer_variants import EVERY_CODE_POINT, VARIANTS
 
-OUT = pathlib.Path(__file__).parents[2] / "tests/data/tokenizer"
 SEED, NUM_BLOCKS, TEXTS_PER_BLOCK = 20, 48, 500
-
-# Sentences written for this purpose: the weather is fine, we go to the market, the water is cold, the child reads.
-SENTENCES = """The weather is fine today, and we are going to the market. The child reads a long book.
-Das Wetter ist heute schön, und wir gehen zum Markt. Das Kind liest ein langes Buch über Flüsse.
-Il fait beau aujourd'hui et nous allons au marché. L'enfant lit un long livre près de la fenêtre.
-Hoy hace buen tiempo y vamos al mercado. ¿Dónde está el niño? ¡Lee un libro largo!
-Hoje o tempo está bom e vamos ao mercado. A criança lê um livro comprido na estação.
-Oggi il tempo è bello e andiamo al mercato. Il bambino legge un libro lungo, perché piove domani.
-Dziś jest ładna pogoda i idziemy na targ. Dziecko czyta długą książkę o rzekach.
-Dnes je hezké počasí a jdeme na trh. Dítě čte dlouhou knihu.
-Bugün hava güzel ve pazara gidiyoruz. Çocuk uzun bir kitap okuyor.
-Сегодня хорошая погода, и мы идём на рынок. Ребёнок читает длинную книгу о реках.
-Днес времето е хубаво и отиваме на пазара. Детето чете дълга книга.
-Сьогодні гарна погода, і ми йдемо на ринок. Дитина читає довгу книжку.
-Σήμερα ο καιρός είναι καλός και πηγαίνουμε στην αγορά. Το παιδί διαβάζει ένα μεγάλο βιβλίο.
-الطقس جميل اليوم، ونحن ذاهبون إلى السوق. الطفل يقرأ كتابا طويلا.
-آج موسم اچھا ہے اور ہم بازار جا رہے ہیں۔ بچہ کتاب پڑھتا ہے۔
-امروز هوا خوب است و ما به بازار می‌رویم.
-היום מזג האוויר נאה, ואנחנו הולכים לשוק. הילד קורא ספר ארוך.
-आज मौसम अच्छा है और हम बाज़ार जा रहे हैं। बच्चा किताब पढ़ता है।
-আজ আবহাওয়া ভালো এবং আমরা বাজারে যাচ্ছি। শিশুটি বই পড়ে।
-இன்று வானிலை நன்றாக உள்ளது, நாங்கள் சந்தைக்குப் போகிறோம்.
-ఈ రోజు వాతావరణం బాగుంది, మేము సంతకు వెళ్తున్నాము.
-วันนี้อากาศดี เรากำลังไปตลาด เด็กอ่านหนังสือเล่มยาว
-今天天气很好，我们去市场。孩子在看一本很长的书。
-今日は天気がいいので、市場へ行きます。子供が長い本を読んでいます。
-오늘은 날씨가 좋아서 우리는 시장에 갑니다. 아이가 긴 책을 읽습니다.
-Hôm nay trời đẹp và chúng tôi đi chợ. Đứa trẻ đọc một quyển sách dài.
-Leo hali ya hewa ni nzuri na tunaenda sokoni. Mtoto anasoma kitabu kirefu.
-დღეს კარგი ამინდია და ბაზარში მივდივართ.
-Այսօր եղանակը լավն է, և մենք գնում ենք շուկա։
-for (int i = 0; i < n; ++i) { total += values[i] * 2; }  // 3.14159, 2024-01-31, 1,000,000
-def read(path): return [line.strip() for line in open(path)]  # 'it's', don't, we'll
-""".strip().split("\n")
 
 
 def squad_articles(data):
@@ -76,13 +42,6 @@ def squad_articles(data):
 
 def training_texts(articles):
     return SENTENCES * 40 + [text for article in articles for text in article if len(text) > 200]
-
-
-def as_file(tokenizer, merges_as_lines):
-    content = json.loads(tokenizer.to_str())
-    if merges_as_lines:  # the format of BLOOM's own file
-        content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]
-    return content
 
 
 def bloom_like(data, articles):
@@ -127,29 +86,6 @@ def subwords():
     return as_file(tokenizer, False)
 
 
-def changed(base, changes):
-    """The base file with top-level parts replaced; "model" only key by key."""
-    content = {**base, **{key: value for key, value in changes.items() if key != "model"}}
-    content["model"] = {**base["model"], **changes.get("model", {})}
-    return Tokenizer.from_str(json.dumps(content))
-
-
-def answers(tokenizer, text):
-    ids = tokenizer.encode(text).ids
-    bare = tokenizer.encode(text, add_special_tokens=False).ids
-    return [",".join(map(str, ids)), ",".join(map(str, bare)), tokenizer.decode(ids, skip_special_tokens=False),
-            tokenizer.decode(ids, skip_special_tokens=True)]
-
-
-def digest(tokenizer, texts):
-    """What tokenizer_reference_test.cc also computes: ids, ids without special tokens, both ways to decode."""
-    total = hashlib.sha256()
-    for text in texts:
-        for part in answers(tokenizer, text):
-            total.update(part.encode() + b"\0")
-    return total.hexdigest()[:16]
-
-
 def random_block(block):
     return [random_text.text(SEED, block * TEXTS_PER_BLOCK + i).decode("utf-8", "replace")
             for i in range(TEXTS_PER_BLOCK)]
@@ -167,12 +103,6 @@ def long_texts():
     letters = "".join("abcdefghijklmnopqrstuvwxyz"[random.below(26)] for _ in range(1_000_000))
     return {"one_letter": "a" * 1_000_000, "no_spaces": letters, "only_spaces": " " * 1_000_000,
             "alternating": "ab" * 500_000}
-
-
-def write(name, content, **how):
-    path = OUT / name
-    path.write_text(json.dumps(content, ensure_ascii=False, **how) + "\n", encoding="utf-8")
-    print(f"{path}: {path.stat().st_size} bytes")
 
 
 def main():

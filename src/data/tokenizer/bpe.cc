@@ -21,6 +21,10 @@ struct MergesLater {
   }
 };
 
+std::string byte_token(std::size_t byte) {
+  return fmt::format("<0x{:02X}>", byte);
+}
+
 }  // namespace
 
 // An unknown character waits until it is clear whether the next one is unknown too and joins it.
@@ -52,6 +56,38 @@ Bpe::Bpe(Vocabulary vocabulary, const MergePairs& merges, BpeSettings settings, 
     const std::string whole = left + right.substr(settings_.continuing_subword_prefix.size());
     merges_.add(need(left, rank), need(right, rank), {static_cast<std::uint32_t>(rank), need(whole, rank)});
   }
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    fallback_tokens_[byte] = vocabulary_.id_of(byte_token(byte)).value_or(-1);
+  }
+  for (std::int32_t id = 0; id < vocabulary_.end_id(); ++id) {
+    const std::string* token = vocabulary_.token_of(id);
+    if (token == nullptr || token->empty() || utf8_length(static_cast<unsigned char>((*token)[0])) != token->size()) {
+      continue;
+    }
+    const char32_t c = utf8_decode(token->data());
+    if (c < kNumCharactersInTable) token_of_character_[c] = id;
+  }
+  find_cuts(merges);
+}
+
+// A whole piece that is a token, and a prefix or suffix, make a place's tokens depend on where the piece begins and
+// ends: such pieces cannot be cut.
+void Bpe::find_cuts(const MergePairs& merges) {
+  if (settings_.ignore_merges || !settings_.continuing_subword_prefix.empty() ||
+      !settings_.end_of_word_suffix.empty()) {
+    return;
+  }
+  const bool knows_bytes = settings_.byte_fallback &&
+                           std::find(fallback_tokens_.begin(), fallback_tokens_.end(), -1) == fallback_tokens_.end();
+  WordCuts::Model model{.merges = merges,
+                        .known_ascii = {},
+                        .knows_mark = vocabulary_.id_of("\u2581").has_value(),
+                        .keeps_unknown_characters = knows_bytes || settings_.unk_token.has_value(),
+                        .tokens_of_unknown = {}};
+  for (std::size_t c = 0; c < model.known_ascii.size(); ++c) model.known_ascii[c] = token_of_character_[c] >= 0;
+  if (settings_.byte_fallback) model.tokens_of_unknown.push_back(byte_token(0));
+  if (settings_.unk_token) model.tokens_of_unknown.push_back(*settings_.unk_token);
+  cuts_ = WordCuts(model);
 }
 
 bool Bpe::read_bytes() {
@@ -70,6 +106,7 @@ bool Bpe::read_bytes() {
       if (auto bytes = characters_to_bytes(*token)) whole_pieces_.emplace(std::move(*bytes), id);
     }
   }
+  cuts_ = {};  // they are between characters
   return reads_bytes_ = true;
 }
 
@@ -81,6 +118,15 @@ std::optional<std::int32_t> Bpe::whole(std::string_view piece) const {
 }
 
 void Bpe::encode(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& ids) const {
+  if (!cuts_.any()) return encode_word(piece, scratch, ids);
+  for (std::size_t begin = 0; begin < piece.size();) {
+    const std::size_t end = cuts_.end_of_word(piece, begin);
+    encode_word(piece.substr(begin, end - begin), scratch, ids);
+    begin = end;
+  }
+}
+
+void Bpe::encode_word(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& ids) const {
   const bool cacheable = piece.size() <= WordCache::kMaxKeyBytes;
   WordCache::Key key;
   if (cacheable) {
@@ -112,43 +158,53 @@ void Bpe::add_bytes(std::string_view piece, std::vector<std::int32_t>& symbols) 
 }
 
 void Bpe::add_characters(std::string_view piece, std::vector<std::int32_t>& symbols) const {
+  const bool is_plain = settings_.continuing_subword_prefix.empty() && settings_.end_of_word_suffix.empty();
   Unknown unknown;
   for (std::size_t at = 0; at < piece.size();) {
     const std::size_t end = at + utf8_length(static_cast<unsigned char>(piece[at]));
-    std::string character(piece.substr(at, end - at));
-    if (at > 0) character.insert(0, settings_.continuing_subword_prefix);
-    if (end == piece.size()) character += settings_.end_of_word_suffix;
-    add_character(character, unknown, symbols);
+    const std::string_view character = piece.substr(at, end - at);
+    if (is_plain) {
+      add_character(character, id_of_character(character), unknown, symbols);
+    } else {
+      std::string token(character);
+      if (at > 0) token.insert(0, settings_.continuing_subword_prefix);
+      if (end == piece.size()) token += settings_.end_of_word_suffix;
+      add_character(token, vocabulary_.id_of(token).value_or(-1), unknown, symbols);
+    }
     at = end;
   }
   unknown.flush(symbols);
 }
 
-void Bpe::add_character(const std::string& character, Unknown& unknown, std::vector<std::int32_t>& symbols) const {
-  if (const auto id = vocabulary_.id_of(character)) {
+std::int32_t Bpe::id_of_character(std::string_view character) const {
+  const char32_t c = utf8_decode(character.data());
+  return c < kNumCharactersInTable ? token_of_character_[c] : vocabulary_.id_of(character).value_or(-1);
+}
+
+// `id`: of the character's own token; -1: none.
+void Bpe::add_character(std::string_view character, std::int32_t id, Unknown& unknown,
+                        std::vector<std::int32_t>& symbols) const {
+  if (id >= 0) {
     unknown.flush(symbols);
-    symbols.push_back(*id);
+    symbols.push_back(id);
     return;
   }
   if (settings_.byte_fallback) {
-    std::vector<std::int32_t> bytes;
-    for (const char byte : character) {
-      const auto id = vocabulary_.id_of(fmt::format("<0x{:02X}>", static_cast<unsigned char>(byte)));
-      if (id) bytes.push_back(*id);
-    }
-    if (bytes.size() == character.size()) {  // before the waiting one, as in the original
-      symbols.insert(symbols.end(), bytes.begin(), bytes.end());
+    const auto token_of = [this](char byte) { return fallback_tokens_[static_cast<unsigned char>(byte)]; };
+    if (std::all_of(character.begin(), character.end(), [&](char byte) { return token_of(byte) >= 0; })) {
+      for (const char byte : character)
+        symbols.push_back(token_of(byte));  // before the waiting one, as in the original
       return;
     }
   }
   if (!settings_.unk_token) return;  // the original drops it too
-  const auto id = vocabulary_.id_of(*settings_.unk_token);
-  if (!id) {
+  const auto unk_id = vocabulary_.id_of(*settings_.unk_token);
+  if (!unk_id) {
     throw UsageError(fmt::format("{}: the text needs the unknown token \"{}\", which the vocabulary does not have",
                                  where_, printable(*settings_.unk_token, 60)));
   }
   if (!settings_.fuse_unk) unknown.flush(symbols);
-  unknown.waiting = *id;
+  unknown.waiting = *unk_id;
 }
 
 void Bpe::merge_few(BpeScratch& scratch) const {
@@ -208,91 +264,6 @@ void Bpe::merge_many(BpeScratch& scratch) const {
   for (const BpeScratch::Link& left : links) {
     if (left.token != -1) scratch.symbols.push_back(left.token);
   }
-}
-
-namespace {
-
-// "left right"; the original accepts no other form.
-std::optional<std::pair<std::string, std::string>> parse_merge(std::string_view line) {
-  const std::size_t space = line.find(' ');
-  if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) return std::nullopt;
-  return std::pair(std::string(line.substr(0, space)), std::string(line.substr(space + 1)));
-}
-
-std::string no_merge(std::string_view line) {
-  return fmt::format("expected two tokens with one space between them, found \"{}\"", printable(line, 80));
-}
-
-MergePairs read_merges(const JsonReader& component) {
-  MergePairs merges;
-  bool has_pairs = false, has_lines = false;
-  for (const JsonReader& merge : component.items()) {
-    if (merge.is_array()) {
-      const Json& pair = merge.json();
-      if (pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string()) merge.refuse_value("a pair of strings");
-      merges.emplace_back(pair[0].get<std::string>(), pair[1].get<std::string>());
-      has_pairs = true;
-    } else {
-      const std::string line = merge.as_text();
-      has_lines = true;
-      if (!line.starts_with("#version")) {
-        auto pair = parse_merge(line);
-        if (!pair) merge.refuse(no_merge(line));
-        merges.push_back(std::move(*pair));
-      }
-    }
-    if (has_pairs && has_lines) merge.refuse("expected merges that are all pairs or all strings, found both");
-  }
-  return merges;
-}
-
-}  // namespace
-
-Vocabulary read_vocabulary(const JsonReader& component) {
-  Vocabulary vocabulary;
-  for (const auto& [token, value] : component.members()) {
-    const std::int32_t id = as_token_id(value);
-    if (const auto other = vocabulary.add(token, id)) {
-      value.refuse(fmt::format("the id {} already belongs to \"{}\"", id, printable(*other, 60)));
-    }
-  }
-  return vocabulary;
-}
-
-MergePairs parse_merges(std::string_view text, const std::string& origin) {
-  MergePairs merges;
-  for (int line_number = 1; !text.empty(); ++line_number) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.starts_with("#version")) continue;
-    auto pair = parse_merge(line);
-    if (!pair) throw UsageError(fmt::format("{}:{}: {}", origin, line_number, no_merge(line)));
-    merges.push_back(std::move(*pair));
-  }
-  return merges;
-}
-
-Bpe read_bpe(const JsonReader& component) {
-  if (component.has("type") && component.text("type") != "BPE") {
-    component.refuse(
-        fmt::format("the model \"{}\" is not supported; supported: BPE", printable(component.text("type"), 60)));
-  }
-  component.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-                        "byte_fallback", "ignore_merges", "vocab", "merges"});
-  if (component.has("dropout") && component.at("dropout").json() != 0.0) {
-    component.at("dropout").refuse("dropout of merges is not supported: tokens would differ between runs");
-  }
-  BpeSettings settings;
-  if (component.has("unk_token")) settings.unk_token = component.text("unk_token");
-  settings.continuing_subword_prefix = component.text("continuing_subword_prefix", "");
-  settings.end_of_word_suffix = component.text("end_of_word_suffix", "");
-  settings.fuse_unk = component.boolean("fuse_unk", false);
-  settings.byte_fallback = component.boolean("byte_fallback", false);
-  settings.ignore_merges = component.boolean("ignore_merges", false);
-  return Bpe(read_vocabulary(component.at("vocab")), read_merges(component.at("merges")), std::move(settings),
-             component.place());
 }
 
 }  // namespace tessera::internal

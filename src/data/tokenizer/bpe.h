@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/json_reader.h"
+#include "data/tokenizer/word_cuts.h"
 
 namespace tessera::internal {
 
@@ -203,8 +204,12 @@ class Bpe {
 
  private:
   struct Unknown;
+  void find_cuts(const MergePairs& merges);
+  void encode_word(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& ids) const;
   void add_characters(std::string_view piece, std::vector<std::int32_t>& symbols) const;
-  void add_character(const std::string& character, Unknown& unknown, std::vector<std::int32_t>& symbols) const;
+  void add_character(std::string_view character, std::int32_t id, Unknown& unknown,
+                     std::vector<std::int32_t>& symbols) const;
+  std::int32_t id_of_character(std::string_view character) const;
   void add_bytes(std::string_view piece, std::vector<std::int32_t>& symbols) const;
   void merge_few(BpeScratch& scratch) const;
   void merge_many(BpeScratch& scratch) const;
@@ -217,7 +222,11 @@ class Bpe {
   bool reads_bytes_ = false;
   bool every_byte_is_known_ = false;
   std::array<std::int32_t, 256> token_of_byte_{};
-  IdOfToken whole_pieces_;  // by their bytes, for ignore_merges
+  WordCuts cuts_;
+  static constexpr char32_t kNumCharactersInTable = 0xD800;  // up to the surrogates: nearly all of any text
+  std::vector<std::int32_t> token_of_character_ = std::vector<std::int32_t>(kNumCharactersInTable, -1);
+  std::array<std::int32_t, 256> fallback_tokens_{};  // <0x00> to <0xFF>; -1: none
+  IdOfToken whole_pieces_;                           // by their bytes, for ignore_merges
 };
 
 // Tables are as long as the largest id: a bound keeps a broken file from exhausting the memory.

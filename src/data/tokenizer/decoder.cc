@@ -2,6 +2,7 @@
 
 #include "core/text.h"
 #include "data/tokenizer/characters.h"
+#include "data/tokenizer/metaspace.h"
 #include "data/tokenizer/steps.h"
 
 namespace tessera::internal {
@@ -90,6 +91,10 @@ Decoder read_decoder(const JsonReader& component) {
       for (std::string& token : tokens) token = replace(token);
     };
   }
+  if (type == "Metaspace") {
+    return
+        [metaspace = read_metaspace(component)](std::vector<std::string>& tokens) { unmark_spaces(metaspace, tokens); };
+  }
   if (type == "Strip") return read_strip(component);
   if (type == "Sequence") {
     component.allow_only({"type", "decoders"});
@@ -103,7 +108,8 @@ Decoder read_decoder(const JsonReader& component) {
     };
   }
   component.refuse(fmt::format(
-      "the decoder \"{}\" is not supported; supported: ByteLevel, ByteFallback, Fuse, Replace, Strip, Sequence",
+      "the decoder \"{}\" is not supported; supported: ByteLevel, ByteFallback, Fuse, Metaspace, Replace, Strip, "
+      "Sequence",
       printable(type, 60)));
 }
 

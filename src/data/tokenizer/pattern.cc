@@ -6,7 +6,10 @@
 
 #include "core/error.h"
 #include "data/tokenizer/characters.h"
+#include "data/tokenizer/mixed_case.h"
+#include "data/tokenizer/replace.h"
 #include "data/tokenizer/unicode.h"
+#include "data/tokenizer/walker.h"
 
 namespace tessera::internal {
 
@@ -18,49 +21,6 @@ const char* const kQwen2Expression =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 namespace {
-
-// Steps through a text, character by character, with the flags of each.
-class Walker {
- public:
-  explicit Walker(std::string_view text) : text_(text), table_(CharTable::get()) {}
-
-  bool at_end(std::size_t at) const { return at >= text_.size(); }
-  std::uint8_t flags(std::size_t at) const {
-    const auto byte = static_cast<unsigned char>(text_[at]);
-    return table_[byte < 0x80 ? byte : utf8_decode(text_.data() + at)];
-  }
-  std::size_t next(std::size_t at) const { return at + utf8_length(static_cast<unsigned char>(text_[at])); }
-  // The end of the run of characters whose flags under `mask` are exactly `wanted`.
-  std::size_t run(std::size_t at, unsigned mask, unsigned wanted) const {
-    while (!at_end(at) && (flags(at) & mask) == wanted) at = next(at);
-    return at;
-  }
-
- private:
-  std::string_view text_;
-  const CharTable& table_;
-};
-
-constexpr unsigned kKinds = kLetter | kNumber | kSpace;  // these three and 'anything else' (0)
-
-// The end of \s+(?!\S)|\s+ where white space begins: up to the end of the text, or all but the last character, which
-// may belong to the next word, or that one alone.
-std::size_t end_of_space(std::string_view text, const Walker& walker, std::size_t at) {
-  const std::size_t second = walker.next(at);
-  const std::size_t end = walker.run(second, kSpace, kSpace);
-  return end == second || walker.at_end(end) ? end : utf8_previous(text, end);
-}
-
-// For expressions of which every character begins a match: these follow each other without gaps.
-template <auto match_end>
-void find_back_to_back(std::string_view text, std::vector<Match>& matches) {
-  const Walker walker(text);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = match_end(text, walker, at);
-    matches.push_back({at, end});
-    at = end;
-  }
-}
 
 std::size_t gpt2_contraction_length(std::string_view text) {
   if (text.size() < 2) return 0;
@@ -82,10 +42,6 @@ std::size_t gpt2_match_end(std::string_view text, const Walker& walker, std::siz
   return end_of_space(text, walker, at);
 }
 
-bool is_line_end(char c) {
-  return c == '\r' || c == '\n';
-}
-
 // [^\s\p{L}\p{N}]+[\r\n]*
 std::size_t end_of_others(std::string_view text, const Walker& walker, std::size_t at) {
   at = walker.run(at, kKinds, 0);
@@ -93,20 +49,11 @@ std::size_t end_of_others(std::string_view text, const Walker& walker, std::size
   return at;
 }
 
-// In either case; U+017F, the long s, is a small form of S.
-std::size_t llama3_contraction_length(std::string_view text) {
-  const auto lower = [&](std::size_t i) { return i < text.size() ? static_cast<char>(text[i] | 0x20) : '\0'; };
-  if (text.substr(1).starts_with("\u017F")) return 3;
-  const char first = lower(1), second = lower(2);
-  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
-  return (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l') ? 3 : 0;
-}
-
 // The alternatives in their order; each returns if it applies.
 template <int max_digits>
 std::size_t llama3_match_end(std::string_view text, const Walker& walker, std::size_t at) {
   if (text[at] == '\'') {
-    if (const std::size_t length = llama3_contraction_length(text.substr(at)); length > 0) return at + length;
+    if (const std::size_t length = contraction_length(text.substr(at)); length > 0) return at + length;
   }
   const unsigned kind = walker.flags(at) & kKinds;
   if (kind == kLetter) return walker.run(at, kKinds, kLetter);
@@ -122,9 +69,7 @@ std::size_t llama3_match_end(std::string_view text, const Walker& walker, std::s
     if (second_kind == 0 && text[at] == ' ') return end_of_others(text, walker, second);
   }
   if (kind == 0) return end_of_others(text, walker, at);
-  std::size_t end = walker.run(at, kSpace, kSpace);
-  while (end > at && !is_line_end(text[end - 1])) --end;
-  return end > at ? end : end_of_space(text, walker, at);
+  return end_of_lines_or_space(text, walker, at);
 }
 
 // " ?" and a run of non-stop characters. The text between matches is left to the caller.
@@ -148,10 +93,12 @@ Pattern make_pattern(const std::string& expression, const std::string& where) {
   if (expression == kBloomExpression) return find_bloom_pieces;
   if (expression == kLlama3Expression) return find_back_to_back<llama3_match_end<3>>;
   if (expression == kQwen2Expression) return find_back_to_back<llama3_match_end<1>>;
+  if (expression == kTekkenExpression) return find_tekken_pieces;
+  if (expression == kGpt4oExpression) return find_gpt4o_pieces;
   if (auto pattern = make_expression(expression, where)) return pattern;
   throw UsageError(where + ": the expression \"" + expression +
                    "\" needs Oniguruma, but this tessera was built without it (only the expressions of BLOOM, GPT-2, "
-                   "Llama 3 and Qwen 2 are built in); install libonig-dev and build again");
+                   "GPT-4o, Llama 3, Qwen 2 and tekken are built in); install libonig-dev and build again");
 }
 
 Pattern make_character_pattern(unsigned flags) {
@@ -190,6 +137,12 @@ Pattern read_pattern(const JsonReader& component) {
 
 std::function<std::string(std::string_view)> read_replacement(const JsonReader& component) {
   component.allow_only({"type", "pattern", "content"});
+  if (component.at("pattern").has("String")) {
+    read_pattern(component.at("pattern"));  // refuses an empty one
+    return [what = component.at("pattern").text("String"), content = component.text("content")](std::string_view text) {
+      return replace_all(text, what, content);
+    };
+  }
   return [pattern = read_pattern(component.at("pattern")), content = component.text("content")](std::string_view text) {
     std::vector<Match> matches;
     if (!text.empty()) pattern(text, matches);

@@ -18,11 +18,14 @@ struct Match {
 // Appends all matches from left to right, none overlapping. Safe from any thread; texts are well-formed UTF-8.
 using Pattern = std::function<void(std::string_view text, std::vector<Match>& matches)>;
 
-// As in tokenizer.json. ByteLevel also splits by GPT-2's; Qwen 2's is Llama 3's with single digits.
+// As in tokenizer.json. ByteLevel also splits by GPT-2's; Qwen 2's is Llama 3's with single digits. Mistral's tekken
+// and GPT-4o (which Llama 4 and Phi-4-mini follow) split words where lower case turns into upper case.
 extern const char* const kGpt2Expression;
 extern const char* const kBloomExpression;
 extern const char* const kLlama3Expression;
 extern const char* const kQwen2Expression;
+extern const char* const kTekkenExpression;
+extern const char* const kGpt4oExpression;
 
 // Oniguruma's syntax and meaning. The expressions above are scanned by our own code, many times as fast; others need
 // the library, and are refused if Tessera was built without it. `where` is what messages call the place.

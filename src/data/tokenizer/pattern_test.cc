@@ -40,9 +40,18 @@ TEST(Llama3Pattern, SplitsAsLlama3Does) {
   EXPECT_EQ(matches_of(make_pattern(kQwen2Expression, ""), "a12"), (Texts{"a", "1", "2"}));
 }
 
+TEST(TekkenPattern, SplitsWhereLowerCaseTurnsIntoUpperCase) {
+  const auto pattern = make_pattern(kTekkenExpression, "");
+  EXPECT_EQ(matches_of(pattern, "camelCase HTTPServer \u4f60\u597dAB x12 //\n/a"),
+            (Texts{"camel", "Case", " HTTPServer", " \u4f60\u597d", "AB", " x", "1", "2", " //\n/", "a"}));
+  EXPECT_EQ(matches_of(make_pattern(kGpt4oExpression, ""), "I'LL don't 1234"),
+            (Texts{"I'LL", " don't", " ", "123", "4"}));
+}
+
 TEST(Scanners, EqualOniguruma) {
   if (!has_oniguruma()) GTEST_SKIP() << "built without Oniguruma";
-  for (const char* expression : {kGpt2Expression, kBloomExpression, kLlama3Expression, kQwen2Expression}) {
+  for (const char* expression :
+       {kGpt2Expression, kBloomExpression, kLlama3Expression, kQwen2Expression, kTekkenExpression, kGpt4oExpression}) {
     const auto scanner = make_pattern(expression, ""), oniguruma = make_expression(expression, "");
     for (std::uint64_t i = 0; i < 20'000; ++i) {
       const std::string text = replace_ill_formed(RandomText::make(99, i));

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "data/tokenizer/characters.h"
+#include "data/tokenizer/metaspace.h"
 #include "data/tokenizer/steps.h"
 #include "data/tokenizer/unicode.h"
 
@@ -64,6 +65,7 @@ void split(std::string_view piece, SplitBehavior behavior, bool invert, Pieces& 
 void add_split(PreTokenizers& all, Pattern pattern, SplitBehavior behavior, bool invert = false) {
   all.steps.emplace_back([pattern = std::move(pattern), behavior, invert](Pieces& pieces) {
     pieces.next.clear();
+    const char* const beginning = pieces.views.empty() ? nullptr : pieces.views.front().data();
     for (const std::string_view piece : pieces.views) {
       pieces.matches.clear();
       pattern(piece, pieces.matches);
@@ -74,6 +76,7 @@ void add_split(PreTokenizers& all, Pattern pattern, SplitBehavior behavior, bool
       }
     }
     pieces.views.swap(pieces.next);
+    if (pieces.views.empty() || pieces.views.front().data() != beginning) pieces.has_beginning = false;
   });
 }
 
@@ -108,6 +111,10 @@ void read_into(const JsonReader& component, PreTokenizers& all) {
     component.allow_only({"type", "pattern", "behavior", "invert"});
     add_split(all, read_pattern(component.at("pattern")), read_behavior(component.at("behavior")),
               component.boolean("invert"));
+  } else if (type == "Metaspace") {
+    const Metaspace metaspace = read_metaspace(component);
+    all.asks_for_beginning |= metaspace.prepend_scheme == PrependScheme::kFirst;
+    all.steps.emplace_back([metaspace](Pieces& pieces) { mark_spaces(metaspace, pieces); });
   } else if (type == "Digits") {
     component.allow_only({"type", "individual_digits"});
     add_split(all, make_character_pattern(kNumeric),
@@ -120,8 +127,8 @@ void read_into(const JsonReader& component, PreTokenizers& all) {
     add_split(all, make_character_pattern(kSpace), SplitBehavior::kRemoved);
   } else {
     component.refuse(fmt::format(
-        "the pre-tokenizer \"{}\" is not supported; supported: Split, ByteLevel, Digits, Whitespace, WhitespaceSplit, "
-        "Sequence",
+        "the pre-tokenizer \"{}\" is not supported; supported: Split, ByteLevel, Metaspace, Digits, Whitespace, "
+        "WhitespaceSplit, Sequence",
         type));
   }
 }

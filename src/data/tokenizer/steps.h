@@ -28,10 +28,13 @@ struct Pieces {
   std::vector<std::string_view> next;
   std::vector<Match> matches;
   std::deque<std::string> made;  // text that a step made
+  bool has_beginning = true;     // the first view is the beginning of the caller's whole text
 
-  void begin(std::string_view text) {
+  // `is_beginning`: no other part of the caller's text is before this one.
+  void begin(std::string_view text, bool is_beginning) {
     views.clear();
     made.clear();
+    has_beginning = is_beginning;
     if (!text.empty()) views.push_back(text);
   }
 };
@@ -41,12 +44,13 @@ struct PreTokenizers {
   // The last step of the file turns bytes into the characters that stand for them. We then leave the pieces as they
   // are, and the model reads bytes.
   bool ends_in_bytes = false;
+  bool asks_for_beginning = false;  // a step needs Pieces::has_beginning
 
   void add_byte_level(bool add_prefix_space, bool use_regex);
   // The step that `ends_in_bytes` saves, for models that need characters and for steps that follow.
   void add_byte_mapper();
 };
-// Split, ByteLevel, Digits, Whitespace, WhitespaceSplit and Sequence.
+// Split, ByteLevel, Metaspace, Digits, Whitespace, WhitespaceSplit and Sequence.
 PreTokenizers read_pre_tokenizers(const JsonReader& component);
 
 // What is added around the tokens of a text: <s> ... </s> and the like. For one text (not a pair): a list of tokens to
@@ -63,7 +67,7 @@ PostProcessor read_post_processor(const JsonReader& component);
 
 // Tokens back to text. Tokens are well-formed UTF-8, before and after.
 using Decoder = std::function<void(std::vector<std::string>& tokens)>;
-// ByteLevel, ByteFallback, Fuse, Replace, Strip and Sequence.
+// ByteLevel, ByteFallback, Fuse, Metaspace, Replace, Strip and Sequence.
 Decoder read_decoder(const JsonReader& component);
 void decode_byte_level(std::vector<std::string>& tokens);
 

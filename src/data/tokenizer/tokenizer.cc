@@ -50,25 +50,27 @@ struct Tokenizer::Impl {
     idle.push_back(std::move(scratch));
   }
 
-  void encode_plain(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
-    scratch.pieces.begin(text);
+  void encode_plain(std::string_view text, bool is_beginning, Scratch& scratch, std::vector<std::int32_t>& ids) const {
+    scratch.pieces.begin(text, is_beginning);
     for (const auto& step : parts.pre_tokenizers.steps) step(scratch.pieces);
     for (const std::string_view piece : scratch.pieces.views) parts.model.encode(piece, scratch.bpe, ids);
   }
 
   // Normalizes a part between added tokens, then looks for those that are found in normalized text.
-  void encode_segment(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
+  void encode_segment(std::string_view text, bool is_beginning, Scratch& scratch,
+                      std::vector<std::int32_t>& ids) const {
     std::string normalized;
     if (parts.normalizer) {
       normalized = text;
       parts.normalizer(normalized);
       text = normalized;
     }
-    if (!parts.added_tokens.any(true)) return encode_plain(text, scratch, ids);
+    if (!parts.added_tokens.any(true)) return encode_plain(text, is_beginning, scratch, ids);
     scratch.normalized_segments.clear();
     parts.added_tokens.split(text, true, scratch.normalized_segments);
     for (const Segment& segment : scratch.normalized_segments) {
-      segment.id >= 0 ? ids.push_back(segment.id) : encode_plain(segment.text, scratch, ids);
+      const bool is_first = is_beginning && segment.text.data() == text.data();
+      segment.id >= 0 ? ids.push_back(segment.id) : encode_plain(segment.text, is_first, scratch, ids);
     }
   }
 
@@ -78,7 +80,8 @@ struct Tokenizer::Impl {
     scratch.segments.clear();
     parts.added_tokens.split(text, false, scratch.segments);
     for (const Segment& segment : scratch.segments) {
-      segment.id >= 0 ? ids.push_back(segment.id) : encode_segment(segment.text, scratch, ids);
+      const bool is_first = segment.text.data() == text.data();
+      segment.id >= 0 ? ids.push_back(segment.id) : encode_segment(segment.text, is_first, scratch, ids);
     }
     return ids;
   }

@@ -8,7 +8,10 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
+#include "data/tokenizer/characters.h"
+#include "data/tokenizer/sentencepiece.h"
 
 namespace tessera::internal {
 namespace {
@@ -16,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised when the same files would give other tokens than before, so that no stale cache is used.
-constexpr std::string_view kEncodingVersion = "tessera-tokenizer-1";
+constexpr std::string_view kEncodingVersion = "tessera-tokenizer-2";
 constexpr const char* kEndOfText = "<|endoftext|>";  // GPT-2's only special token
 
 // SHA-256 of the parts, one after another, in hexadecimal digits.
@@ -34,6 +37,22 @@ std::string hash_of(std::initializer_list<std::string_view> parts) {
 // Pieces stay bytes if the model can read bytes; otherwise the last step turns them into characters.
 void agree_on_bytes(PreTokenizers& pre_tokenizers, Bpe& model) {
   if (pre_tokenizers.ends_in_bytes && !model.read_bytes()) pre_tokenizers.add_byte_mapper();
+}
+
+// Whether the first character of a text stays where it is, and no other one appears there. Metaspace's scheme "first"
+// asks where a piece began in the text before the normalizer.
+bool keeps_beginnings(const JsonReader& normalizer) {
+  if (normalizer.is_null()) return true;
+  const std::string type = normalizer.text("type");
+  if (type == "Replace") {
+    const auto what = normalizer.at("pattern").find("String");
+    return what && to_utf32(what->as_text()).size() == 1 && to_utf32(normalizer.text("content")).size() == 1;
+  }
+  if (type != "Sequence") return type == "NFC";
+  for (const JsonReader& step : normalizer.at("normalizers").items()) {
+    if (!keeps_beginnings(step)) return false;
+  }
+  return true;
 }
 
 // The name of a special token: a string, or an object that describes one.
@@ -73,6 +92,47 @@ void read_names(const fs::path& folder, TokenizerParts& parts) {
   }
 }
 
+// Other classes split texts in other ways, which only a tokenizer.json says.
+void check_class(const JsonReader& config) {
+  const std::string type = config.text("tokenizer_class", "GPT2Tokenizer");
+  for (const char* known : {"GPT2Tokenizer", "GPT2TokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend"}) {
+    if (type == known) return;
+  }
+  config.at("tokenizer_class")
+      .refuse("vocab.json and merges.txt can only be read as GPT-2's; save the tokenizer as a tokenizer.json");
+}
+
+// Of tokenizer_config.json.
+struct AddsTokens {
+  std::optional<bool> bos, eos;
+};
+
+AddsTokens read_adds_tokens(const fs::path& folder) {
+  const fs::path path = folder / "tokenizer_config.json";
+  if (!fs::exists(path)) return {};
+  const JsonText json(read_file(path), path.string());
+  AddsTokens adds;
+  if (const auto value = json.root().find("add_bos_token")) adds.bos = value->as_bool();
+  if (const auto value = json.root().find("add_eos_token")) adds.eos = value->as_bool();
+  return adds;
+}
+
+// As in transformers 5, a tokenizer.json decides itself what is added; transformers 4 let the config decide for some
+// classes. Where they differ, users should know.
+void warn_of_ignored_settings(const fs::path& file, const TokenizerParts& parts) {
+  const AddsTokens adds = read_adds_tokens(file.parent_path());
+  const std::vector<std::int32_t>& single = parts.post_processor.single;
+  const auto warn = [&](const char* key, bool wanted, bool is_added) {
+    if (wanted == is_added) return;
+    log_warn(
+        "{}: {} of tokenizer_config.json is {}, but the post_processor {} the token, which counts (as in "
+        "transformers 5)",
+        file.string(), key, wanted, is_added ? "adds" : "does not add");
+  };
+  if (adds.bos && parts.bos_id) warn("add_bos_token", *adds.bos, !single.empty() && single.front() == *parts.bos_id);
+  if (adds.eos && parts.eos_id) warn("add_eos_token", *adds.eos, !single.empty() && single.back() == *parts.eos_id);
+}
+
 TokenizerParts read_vocab_and_merges(const fs::path& vocab, const fs::path& merges) {
   const std::string vocab_text = read_file(vocab), merges_text = read_file(merges);
   Bpe model(read_vocabulary(JsonText(vocab_text, vocab.string()).root()), parse_merges(merges_text, merges.string()),
@@ -86,6 +146,7 @@ TokenizerParts read_vocab_and_merges(const fs::path& vocab, const fs::path& merg
   if (const fs::path config = vocab.parent_path() / "tokenizer_config.json"; fs::exists(config)) {
     config_text = read_file(config);
     const JsonText settings(config_text, config.string());
+    check_class(settings.root());
     add_prefix_space = settings.root().boolean("add_prefix_space", false);
     added = read_added_tokens_decoder(settings.root(), model.vocabulary());
   }
@@ -101,6 +162,19 @@ TokenizerParts read_vocab_and_merges(const fs::path& vocab, const fs::path& merg
           .post_processor = {},
           .decoder = decode_byte_level,
           .content_hash = hash_of({kEncodingVersion, hash_of({config_text}), hash_of({vocab_text}), merges_text})};
+}
+
+TokenizerParts read_sentencepiece_folder(const fs::path& model) {
+  TokenizerParts parts = read_sentencepiece(model);
+  const fs::path folder = model.parent_path(), config = folder / "tokenizer_config.json";
+  if (fs::exists(folder / "added_tokens.json")) {
+    throw UsageError(fmt::format("{}: not supported beside a tokenizer.model; {}",
+                                 (folder / "added_tokens.json").string(), how_to_convert(folder)));
+  }
+  read_names(folder, parts);
+  parts.content_hash =
+      hash_of({kEncodingVersion, hash_of({fs::exists(config) ? read_file(config) : ""}), hash_of({read_file(model)})});
+  return parts;
 }
 
 }  // namespace
@@ -123,6 +197,13 @@ TokenizerParts read_tokenizer_json(std::string text, const std::string& origin) 
   Bpe model = read_bpe(file.at("model"));
   Normalizer normalizer = read_normalizer(part("normalizer"));
   PreTokenizers pre_tokenizers = read_pre_tokenizers(part("pre_tokenizer"));
+  if (pre_tokenizers.asks_for_beginning && !keeps_beginnings(part("normalizer"))) {
+    file.at("normalizer")
+        .refuse(
+            "before the pre-tokenizer Metaspace with prepend_scheme \"first\", only NFC and Replace of one character "
+            "by "
+            "another are supported");
+  }
   agree_on_bytes(pre_tokenizers, model);
   AddedTokens added_tokens = read_added_tokens(file, model.vocabulary(), normalizer);
   return {.model = std::move(model),
@@ -136,18 +217,35 @@ TokenizerParts read_tokenizer_json(std::string text, const std::string& origin) 
 
 TokenizerParts read_tokenizer(const fs::path& path) {
   if (!fs::is_directory(path)) {
+    if (path.filename() == "tokenizer.model") return read_sentencepiece_folder(path);
     TokenizerParts parts = read_tokenizer_json(read_file(path), path.string());
     read_names(path.parent_path(), parts);
+    warn_of_ignored_settings(path, parts);
     return parts;
   }
   const fs::path whole = path / "tokenizer.json", vocab = path / "vocab.json", merges = path / "merges.txt";
   if (fs::exists(whole)) return read_tokenizer(whole);
+  if (const fs::path model = path / "tokenizer.model"; fs::exists(model)) return read_sentencepiece_folder(model);
+  for (const char* other : {"tekken.json", "tiktoken.model", "qwen.tiktoken"}) {
+    if (fs::exists(path / other)) {
+      // With mistral-common installed, transformers would keep tekken.json as it is.
+      const char* const extra = std::string_view(other) == "tekken.json" ? ", mistral_format=False" : "";
+      throw UsageError(fmt::format("{}: cannot be read; {}", (path / other).string(), how_to_convert(path, extra)));
+    }
+  }
   if (!fs::exists(vocab) || !fs::exists(merges)) {
     throw UsageError(
-        fmt::format("{}: this folder has neither tokenizer.json nor vocab.json with merges.txt", path.string()));
+        fmt::format("{}: this folder has neither tokenizer.json nor vocab.json with merges.txt nor tokenizer.model",
+                    path.string()));
   }
   TokenizerParts parts = read_vocab_and_merges(vocab, merges);
   read_names(path, parts);
+  // Here transformers lets the config decide.
+  const AddsTokens adds = read_adds_tokens(path);
+  if (adds.bos.value_or(false) && parts.bos_id) {
+    parts.post_processor.single.insert(parts.post_processor.single.begin(), *parts.bos_id);
+  }
+  if (adds.eos.value_or(false) && parts.eos_id) parts.post_processor.single.push_back(*parts.eos_id);
   return parts;
 }
 

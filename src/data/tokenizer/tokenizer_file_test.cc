@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "core/error.h"
+#include "support/message_of.h"
 #include "support/tokenizer_references.h"
 
 namespace tessera {
@@ -33,10 +34,10 @@ TEST(TokenizerFile, AnUnsupportedComponentIsRefusedByName) {
       refusal_of_changes(Json{{"normalizer", {{"type", "BertNormalizer"}}}}),
       "t.json:1:N: normalizer: the normalizer \"BertNormalizer\" is not supported; supported: NFC, NFD, NFKC, NFKD, "
       "Lowercase, Strip, Replace, Prepend, Sequence");
-  EXPECT_NE(
-      refusal_of_changes(Json{{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Metaspace"}}}}}}})
-          .find("t.json:1:N: pre_tokenizer.pretokenizers[0]: the pre-tokenizer \"Metaspace\" is not supported"),
-      std::string::npos);
+  EXPECT_NE(refusal_of_changes(
+                Json{{"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Punctuation"}}}}}}})
+                .find("t.json:1:N: pre_tokenizer.pretokenizers[0]: the pre-tokenizer \"Punctuation\" is not supported"),
+            std::string::npos);
   EXPECT_NE(refusal_of_changes(Json{{"post_processor", {{"type", "Magic"}}}}).find("the post-processor \"Magic\""),
             std::string::npos);
   EXPECT_NE(refusal_of_changes(Json{{"decoder", {{"type", "WordPiece"}}}}).find("the decoder \"WordPiece\""),
@@ -144,6 +145,51 @@ TEST_F(TokenizerFolder, TokensThatTheConfigAddsAreFound) {
   EXPECT_EQ(tokenizer.vocab_size(), 4);
   write("added_tokens.json", R"({"<e>": 3})");
   EXPECT_THROW(Tokenizer::load(folder_), UsageError);
+}
+
+// transformers 5 ignores these two keys beside a tokenizer.json and follows them beside vocab.json.
+TEST_F(TokenizerFolder, TheConfigSaysWhatIsAddedOnlyWithoutATokenizerJson) {
+  const std::string config = R"({"bos_token": "a", "eos_token": "b", "add_bos_token": true, "add_eos_token": true})";
+  write("tokenizer_config.json", config);
+  write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  write("merges.txt", "a b\n");
+  EXPECT_EQ(Tokenizer::load(folder_).encode("ab"), (std::vector<std::int32_t>{0, 2, 1}));
+  EXPECT_EQ(Tokenizer::load(folder_).encode("ab", false), (std::vector<std::int32_t>{2}));
+  write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}})");
+  EXPECT_EQ(Tokenizer::load(folder_).encode("ab"), (std::vector<std::int32_t>{2}));
+}
+
+TEST_F(TokenizerFolder, VocabAndMergesOfAnotherClassAreRefused) {
+  write("tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer"})");
+  write("vocab.json", R"({"a": 0})");
+  write("merges.txt", "");
+  EXPECT_NE(
+      message_of([&] {
+        Tokenizer::load(folder_);
+      }).find("tokenizer_config.json:1:21: tokenizer_class: vocab.json and merges.txt can only be read as GPT-2's"),
+      std::string::npos);
+}
+
+TEST_F(TokenizerFolder, FilesThatOnlyTransformersReadsAreRefusedWithTheWayToConvertThem) {
+  write("tekken.json", "{}");
+  EXPECT_EQ(message_of([&] { Tokenizer::load(folder_); }),
+            fmt::format("{0}/tekken.json: cannot be read; make a tokenizer.json of it: python3 -c \"from transformers "
+                        "import AutoTokenizer; AutoTokenizer.from_pretrained('{0}', "
+                        "mistral_format=False).save_pretrained('{0}')\"",
+                        folder_.string()));
+}
+
+// Where a text's beginning went is not known behind such a normalizer.
+TEST(TokenizerFile, MetaspaceThatMarksTheBeginningIsRefusedBehindANormalizerThatMayDropIt) {
+  const Json metaspace = {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "first"}};
+  const auto refusal_of = [&](const Json& normalizer) {
+    return refusal_of_changes(Json{{"normalizer", normalizer}, {"pre_tokenizer", metaspace}});
+  };
+  EXPECT_NE(refusal_of(Json{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}})
+                .find("normalizer: before the pre-tokenizer Metaspace with prepend_scheme \"first\", only NFC"),
+            std::string::npos);
+  EXPECT_EQ(refusal_of(Json{{"type", "NFC"}}), "accepted");
+  EXPECT_EQ(refusal_of(nullptr), "accepted");
 }
 
 TEST_F(TokenizerFolder, TheContentHashFollowsTheContent) {

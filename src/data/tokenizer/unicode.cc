@@ -51,23 +51,28 @@ const std::map<std::string, std::string, std::less<>>& long_names() {
   return names;
 }
 
-std::vector<std::uint8_t> all_flags() {
-  std::vector<std::uint8_t> flags(kNumCodePoints, 0);
+std::vector<std::uint16_t> all_flags() {
+  std::vector<std::uint16_t> flags(kNumCodePoints, 0);
   const std::size_t num_runs = std::size(kCategoryRuns) / 2;
   for (std::size_t run = 0; run < num_runs; ++run) {
     const std::string_view name = kCategoryNames[kCategoryRuns[2 * run + 1]];
-    std::uint8_t value = 0;
+    std::uint16_t value = 0;
     if (name[0] == 'L') value = kLetter | kWord | kPlainWord;
     if (name[0] == 'M' || name == "Pc") value = kWord | kPlainWord;
     if (name[0] == 'N') value = kNumber | kNumeric;
     if (name == "Nd") value |= kWord | kPlainWord;
+    const bool has_case = name == "Lu" || name == "Lt" || name == "Ll";
+    if (name == "Lu" || name == "Lt") value |= kUpperRun;
+    if (name == "Ll") value |= kLowerRun;
+    if (!has_case && (name[0] == 'L' || name[0] == 'M')) value |= kUpperRun | kLowerRun;
     const std::uint32_t end = run + 1 < num_runs ? kCategoryRuns[2 * run + 2] : kNumCodePoints;
     std::fill(flags.begin() + kCategoryRuns[2 * run], flags.begin() + end, value);
   }
   for_each_range(kSpaceRanges, [&](std::uint32_t c) { flags[c] |= kSpace | kBloomStop; });
   for_each_range(kWordExtraRanges, [&](std::uint32_t c) { flags[c] |= kWord | kPlainWord; });
   for_each_range(kPlainWordAddedRanges, [&](std::uint32_t c) { flags[c] |= kPlainWord; });
-  for_each_range(kPlainWordRemovedRanges, [&](std::uint32_t c) { flags[c] &= static_cast<std::uint8_t>(~kPlainWord); });
+  for_each_range(kPlainWordRemovedRanges,
+                 [&](std::uint32_t c) { flags[c] &= static_cast<std::uint16_t>(~kPlainWord); });
   for_each_range(kNumericExtraRanges, [&](std::uint32_t c) { flags[c] |= kNumeric; });
   for (const char32_t c : std::u32string_view(U"(|).,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c")) {
     flags[c] |= kBloomStop;
@@ -115,10 +120,10 @@ const CharTable& CharTable::get() {
 }
 
 CharTable::CharTable() {
-  const std::vector<std::uint8_t> flags = all_flags();
-  std::map<std::array<std::uint8_t, 256>, std::uint16_t> known;
+  const std::vector<std::uint16_t> flags = all_flags();
+  std::map<std::array<std::uint16_t, 256>, std::uint16_t> known;
   for (std::size_t block = 0; block < block_of_.size(); ++block) {
-    std::array<std::uint8_t, 256> content;
+    std::array<std::uint16_t, 256> content;
     std::copy_n(flags.begin() + static_cast<std::ptrdiff_t>(block * 256), 256, content.begin());
     const auto [place, is_new] = known.emplace(content, static_cast<std::uint16_t>(blocks_.size()));
     if (is_new) blocks_.push_back(content);

@@ -16,7 +16,7 @@ namespace tessera::internal {
 
 using CodePointRange = std::pair<char32_t, char32_t>;  // first and last
 
-enum CharFlags : std::uint8_t {
+enum CharFlags : std::uint16_t {
   kLetter = 1,      // \p{L}
   kNumber = 2,      // \p{N}
   kSpace = 4,       // \s
@@ -24,18 +24,22 @@ enum CharFlags : std::uint8_t {
   kPlainWord = 16,  // \w in Whitespace and single_word: another engine
   kNumeric = 32,    // in Digits: another version of \p{N}
   kBloomStop = 64,  // what ends a piece in BLOOM's expression, white space included
+  // In runs of letters that begin with upper and end with lower case, as in the expressions of tekken and GPT-4o.
+  // Letters without case and marks fit into both.
+  kUpperRun = 128,  // Lu, Lt, Lm, Lo, M
+  kLowerRun = 256,  // Ll, Lm, Lo, M
 };
 
 // Flags of every code point, in a two-level table, so that the blocks in use stay in the cache.
 class CharTable {
  public:
   static const CharTable& get();
-  std::uint8_t operator[](char32_t c) const { return blocks_[block_of_[c >> 8]][c & 0xFF]; }
+  std::uint16_t operator[](char32_t c) const { return blocks_[block_of_[c >> 8]][c & 0xFF]; }
 
  private:
   CharTable();
   std::array<std::uint16_t, 0x1100> block_of_{};
-  std::vector<std::array<std::uint8_t, 256>> blocks_;
+  std::vector<std::array<std::uint16_t, 256>> blocks_;
 };
 
 // The white space at a text's ends, in bytes; the text is well-formed UTF-8.

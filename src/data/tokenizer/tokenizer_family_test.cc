@@ -1,0 +1,67 @@
+// Files of the forms that today's model families use, against the original's answers for odd texts: ids, ids without
+// special tokens and both ways of decoding. tools/references/small_families.py made them.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "support/tokenizer_references.h"
+
+namespace tessera {
+namespace {
+
+using namespace internal;
+
+const Json& references() {
+  static const Json json = read_json_file(reference_folder() / "families.json");
+  return json;
+}
+
+std::vector<std::string> names_of_families() {
+  std::vector<std::string> names;
+  for (const Json& family : references()["families"]) names.push_back(family["name"]);
+  return names;
+}
+
+const Json& family_named(const std::string& name) {
+  for (const Json& family : references()["families"]) {
+    if (family["name"] == name) return family;
+  }
+  throw std::runtime_error("no family " + name);
+}
+
+class Family : public ::testing::TestWithParam<std::string> {
+ protected:
+  const Json& family_ = family_named(GetParam());
+  const Json& texts_ = references()["texts"];
+  Tokenizer tokenizer_ = Tokenizer::from_json(changed_file(family_["base"], family_["changes"]), GetParam());
+};
+
+TEST_P(Family, GivesTheOriginalsIdsAndTextsInFull) {
+  const Json& shown = references()["shown"];
+  ASSERT_GE(shown.size(), 20U);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const Json& expected = family_["answers"][i];
+    const std::string text = texts_[shown[i].get<std::size_t>()];
+    const auto ids = tokenizer_.encode(text);
+    EXPECT_EQ(fmt::format("{}", fmt::join(ids, ",")), expected[0].get<std::string>()) << text;
+    EXPECT_EQ(fmt::format("{}", fmt::join(tokenizer_.encode(text, false), ",")), expected[1].get<std::string>())
+        << text;
+    EXPECT_EQ(tokenizer_.decode(ids), expected[2].get<std::string>());
+    EXPECT_EQ(tokenizer_.decode(ids, true), expected[3].get<std::string>());
+  }
+}
+
+TEST_P(Family, EqualsTheOriginalOnOddTexts) {
+  ASSERT_GE(texts_.size(), 700U);
+  ASSERT_EQ(texts_.size(), family_["hashes"].size());
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    const std::string text = texts_[i];
+    EXPECT_EQ(digest(tokenizer_, {text}).substr(0, 8), family_["hashes"][i].get<std::string>())
+        << "text " << i << ": " << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokenizers, Family, ::testing::ValuesIn(names_of_families()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace tessera
