@@ -44,8 +44,7 @@ void save_text_model(Sharded& sharded, const TextModel& model, const std::filesy
   });
   save_weights(sharded, folder / "model.safetensors");
   on_first_rank(world, [&] {
-    Json config = parse_json(model.config_json(), "the model's config");
-    config["torch_dtype"] = "float32";
+    const Json config = with_weight_type(parse_json(model.config_json(), "the model's config"), "float32");
     write_file_atomically(folder / "config.json", config.dump(2) + "\n");
   });
 }
