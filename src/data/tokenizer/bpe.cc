@@ -117,6 +117,14 @@ std::optional<std::int32_t> Bpe::whole(std::string_view piece) const {
   return found->second;
 }
 
+std::size_t Bpe::num_bytes_of(std::int32_t id) const {
+  const std::string* token = vocabulary_.token_of(id);
+  if (token == nullptr || *token == settings_.unk_token) return 0;
+  if (reads_bytes_) return to_utf32(*token).size();
+  if (settings_.byte_fallback && std::ranges::find(fallback_tokens_, id) != fallback_tokens_.end()) return 1;
+  return token->size();
+}
+
 void Bpe::encode(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& ids) const {
   if (!cuts_.any()) return encode_word(piece, scratch, ids);
   for (std::size_t begin = 0; begin < piece.size();) {

@@ -201,6 +201,8 @@ class Bpe {
 
   void encode(std::string_view piece, BpeScratch& scratch, std::vector<std::int32_t>& ids) const;
   const Vocabulary& vocabulary() const { return vocabulary_; }
+  // How many bytes of a piece became this token; 0: it stands for unknown ones.
+  std::size_t num_bytes_of(std::int32_t id) const;
 
  private:
   struct Unknown;

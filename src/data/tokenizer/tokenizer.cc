@@ -74,6 +74,21 @@ struct Tokenizer::Impl {
     }
   }
 
+  // How many bytes the model is given of a part between added tokens.
+  std::size_t num_model_bytes(std::string_view text, bool is_beginning, Scratch& scratch) const {
+    std::string normalized(text);
+    if (parts.normalizer) parts.normalizer(normalized);
+    scratch.pieces.begin(normalized, is_beginning);
+    for (const auto& step : parts.pre_tokenizers.steps) step(scratch.pieces);
+    std::size_t sum = 0;
+    for (const std::string_view piece : scratch.pieces.views) sum += piece.size();
+    return sum;
+  }
+  std::size_t num_bytes_of(std::int32_t id) const {
+    const AddedToken* added = parts.added_tokens.token_of(id);
+    return added != nullptr ? added->content.size() : parts.model.num_bytes_of(id);
+  }
+
   std::vector<std::int32_t> encode(std::string_view text, Scratch& scratch) const {
     std::vector<std::int32_t> ids;
     ids.reserve(text.size() / 3 + 8);
@@ -86,6 +101,79 @@ struct Tokenizer::Impl {
     return ids;
   }
 };
+
+// Between added tokens, the same bytes reach the model whether the text goes on or not; so the length of what a
+// beginning of it becomes, and the lengths of the tokens, tell which token holds which byte.
+class Tokenizer::Marker {
+ public:
+  Marker(const Impl& impl, Scratch& scratch, std::string_view text, std::span<const ByteRange> ranges)
+      : impl_(impl), scratch_(scratch), text_(text), ranges_(ranges) {}
+
+  Marked run() {
+    std::vector<Segment> segments;
+    impl_.parts.added_tokens.split(text_, false, segments);
+    for (const Segment& segment : segments) {
+      if (segment.id >= 0) {
+        marked_.ids.push_back(segment.id);
+        marked_.is_marked.push_back(!ranges_within(segment.text).empty());
+      } else {
+        add_text(segment.text);
+      }
+    }
+    return std::move(marked_);
+  }
+
+ private:
+  // The parts of the ranges that lie in a part of the text, from its beginning.
+  std::vector<ByteRange> ranges_within(std::string_view part) const {
+    const auto offset = static_cast<std::size_t>(part.data() - text_.data());
+    std::vector<ByteRange> found;
+    for (const ByteRange& range : ranges_) {
+      const std::size_t begin = std::max(range.begin, offset), end = std::min(range.end, offset + part.size());
+      if (begin < end) found.push_back({begin - offset, end - offset});
+    }
+    return found;
+  }
+
+  void add_text(std::string_view part) {
+    const bool is_first = part.data() == text_.data();
+    const std::size_t first = marked_.ids.size();
+    impl_.encode_segment(part, is_first, scratch_, marked_.ids);
+    marked_.is_marked.resize(marked_.ids.size(), false);
+    const std::vector<ByteRange> ranges = ranges_within(part);
+    if (ranges.empty()) return;
+    std::vector<std::size_t> ends;  // of the tokens, in the model's bytes
+    for (std::size_t i = first; i < marked_.ids.size(); ++i) {
+      ends.push_back((ends.empty() ? 0 : ends.back()) + impl_.num_bytes_of(marked_.ids[i]));
+    }
+    if (ends.empty() || ends.back() != impl_.num_model_bytes(part, is_first, scratch_)) {
+      throw UsageError("which tokens belong to a part of the text cannot be told: it has characters without a token");
+    }
+    for (const ByteRange& range : ranges) {
+      const std::size_t begin = impl_.num_model_bytes(part.substr(0, range.begin), is_first, scratch_);
+      const std::size_t end = impl_.num_model_bytes(part.substr(0, range.end), is_first, scratch_);
+      for (std::size_t i = 0; i < ends.size(); ++i) {
+        if (ends[i] > begin && (i == 0 ? 0 : ends[i - 1]) < end) marked_.is_marked[first + i] = true;
+      }
+    }
+  }
+
+  const Impl& impl_;
+  Scratch& scratch_;
+  std::string_view text_;
+  std::span<const ByteRange> ranges_;
+  Marked marked_;
+};
+
+Tokenizer::Marked Tokenizer::encode_marked(std::string_view text, std::span<const ByteRange> ranges) const {
+  if (internal::num_well_formed_bytes(text) != text.size()) {
+    throw UsageError("a text of which parts are marked must be UTF-8");
+  }
+  auto scratch = impl_->take();
+  Marked marked = Marker(*impl_, *scratch, text, ranges).run();
+  impl_->give_back(std::move(scratch));
+  return marked;
+}
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   return Tokenizer(std::make_shared<Impl>(internal::read_tokenizer(path)));

@@ -4,6 +4,7 @@
 // supported parts of the format.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -18,6 +19,12 @@ namespace tessera {
 
 enum class PaddingSide { kLeft, kRight };
 
+// A part of a text, in bytes.
+struct ByteRange {
+  std::size_t begin = 0, end = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
 class Tokenizer {
  public:
   // `path`: a tokenizer.json, or a folder that holds one, or a folder with vocab.json + merges.txt.
@@ -31,6 +38,13 @@ class Tokenizer {
   // that is not UTF-8 is read as if each maximal ill-formed part were U+FFFD (Python's errors="replace"). Throws Error
   // if an expression of the file takes too many steps, or a needed unknown token is missing.
   std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
+  // The same tokens, and which of them hold a byte of the ranges, which are in order and do not overlap. Without the
+  // tokens that the post-processor adds. Throws UsageError if the text has characters that no token stands for.
+  struct Marked {
+    std::vector<std::int32_t> ids;
+    std::vector<bool> is_marked;  // as long
+  };
+  Marked encode_marked(std::string_view text, std::span<const ByteRange> ranges) const;
   // Always UTF-8: bytes that make no character become U+FFFD. Ids that no token has are skipped, as in the original
   // (models often have more rows than the vocabulary has tokens); negative ones are refused.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
@@ -44,6 +58,7 @@ class Tokenizer {
 
  private:
   struct Impl;
+  class Marker;
   explicit Tokenizer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };

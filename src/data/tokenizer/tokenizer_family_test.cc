@@ -60,6 +60,29 @@ TEST_P(Family, EqualsTheOriginalOnOddTexts) {
   }
 }
 
+// tools/references/marked_texts.py made these.
+TEST_P(Family, MarksTheTokensThatHoldAPart) {
+  static const Json file = read_json_file(reference_folder() / "marked_texts.json");
+  const Json& families = file["families"];
+  const auto own =
+      std::find_if(families.begin(), families.end(), [](const Json& each) { return each["name"] == GetParam(); });
+  ASSERT_NE(own, families.end());
+  std::size_t num_compared = 0;
+  for (std::size_t i = 0; i < file["texts"].size(); ++i) {
+    const std::string text = file["texts"][i][0];
+    const ByteRange range{file["texts"][i][1], file["texts"][i][2]};
+    const Json& held = (*own)["tokens"][i];
+    if (GetParam().starts_with("unknown_") || held[0].is_null() || held[1].is_null()) continue;
+    const Tokenizer::Marked marked = tokenizer_.encode_marked(text, std::vector{range});
+    EXPECT_EQ(marked.ids, tokenizer_.encode(text, false)) << text;
+    std::vector<bool> expected(marked.ids.size(), false);
+    for (std::size_t token = held[0]; token <= held[1].get<std::size_t>(); ++token) expected.at(token) = true;
+    EXPECT_EQ(marked.is_marked, expected) << text << " " << range.begin << " to " << range.end;
+    ++num_compared;
+  }
+  if (!GetParam().starts_with("unknown_")) EXPECT_GE(num_compared, 20U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Tokenizers, Family, ::testing::ValuesIn(names_of_families()),
                          [](const auto& test) { return test.param; });
 

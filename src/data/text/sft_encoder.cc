@@ -1,0 +1,177 @@
+#include "data/text/sft_encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::string_view kAlpacaTask =
+    "Below is an instruction that describes a task. Write a response that appropriately completes the request.";
+
+std::string content_of(const Json& message) {
+  const auto content = message.find("content");
+  return content != message.end() && content->is_string() ? content->get<std::string>() : std::string();
+}
+
+// One instruction, perhaps with a system text, as Alpaca's models were asked.
+std::string alpaca_prompt(const Json& messages) {
+  const bool has_system = messages.size() == 2 && messages[0].at("role") == "system";
+  if ((messages.size() != 1 && !has_system) || messages.back().at("role") != "user") {
+    throw UsageError(
+        "a conversation needs a chat template, and the tokenizer has none: give --chat_template_path FILE, a "
+        "template or a folder whose tokenizer has one");
+  }
+  const std::string task = has_system ? content_of(messages[0]) : std::string(kAlpacaTask);
+  return fmt::format("{}\n\n### Instruction:\n{}\n\n### Response:\n", task, content_of(messages.back()));
+}
+
+Json joined(Json messages, const Json& more) {
+  for (const Json& message : more) messages.push_back(message);
+  return messages;
+}
+
+std::size_t common_length(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+}  // namespace
+
+SftEncoder::SftEncoder(const Tokenizer& tokenizer, std::optional<ChatTemplate> chat, Json special_tokens,
+                       SftOptions options)
+    : tokenizer_(tokenizer),
+      chat_(std::move(chat)),
+      special_tokens_(std::move(special_tokens)),
+      end_token_(special_tokens_.value("eos_token", "")),
+      options_(options) {}
+
+std::string SftEncoder::description() const {
+  return fmt::format("sft 1 length {} completion {} assistant {} special {} template {}", options_.max_length,
+                     options_.completion_only, options_.assistant_only, special_tokens_.dump(),
+                     chat_ ? chat_->source() : "none");
+}
+
+std::string SftEncoder::rendered(const TrainingRow& row, const Json& messages, bool asks_for_answer,
+                                 std::vector<ByteRange>* generated) const {
+  Json variables = special_tokens_;
+  variables["messages"] = messages;
+  variables["tools"] = row.tools;
+  variables["add_generation_prompt"] = asks_for_answer;
+  if (row.chat_template_kwargs.is_object()) variables.update(row.chat_template_kwargs);
+  RenderedChat chat = chat_->render(variables);
+  if (generated != nullptr) *generated = std::move(chat.generated);
+  return std::move(chat.text);
+}
+
+// A turn's last token ends it; white space behind that belongs to the template.
+std::size_t SftEncoder::end_of_turn(std::string_view turn) const {
+  const std::size_t end = turn.find_last_not_of(" \t\r\n") + 1;
+  const std::vector<std::int32_t> ids = tokenizer_.encode(turn.substr(0, end), false);
+  return !ids.empty() && tokenizer_.is_added(ids.back()) ? end : turn.size();
+}
+
+std::vector<ByteRange> SftEncoder::assistant_turns(const TrainingRow& row, const Json& messages,
+                                                   const std::string& whole) const {
+  std::vector<ByteRange> turns;
+  Json before = Json::array();
+  for (const Json& message : messages) {
+    const bool counts = message.at("role") == "assistant";
+    const std::string begun = counts ? rendered(row, before, true) : std::string();
+    before.push_back(message);
+    if (!counts) continue;
+    const std::string ended = rendered(row, before, false);
+    if (!ended.starts_with(begun) || !whole.starts_with(ended)) {
+      throw UsageError(fmt::format(
+          "where turn {} of the assistant begins and ends cannot be told: the chat template writes it another way "
+          "once more turns follow. Use a template that marks them with {{% generation %}} (--chat_template_path), or "
+          "--assistant_only_loss false",
+          turns.size() + 1));
+    }
+    turns.push_back({begun.size(), begun.size() + end_of_turn(std::string_view(ended).substr(begun.size()))});
+  }
+  return turns;
+}
+
+SftEncoder::Text SftEncoder::text_of(const TrainingRow& row) const {
+  Text made;
+  const bool has_prompt = !row.prompt.is_null();
+  const bool is_conversation = !row.messages.is_null() || row.prompt.is_array();
+  if (is_conversation && chat_) {
+    const Json messages = has_prompt ? joined(row.prompt, row.completion) : row.messages;
+    made.is_rendered = true;
+    made.text = rendered(row, messages, false, &made.assistant);
+    if (has_prompt) made.prompt = rendered(row, row.prompt, true);
+    if (options_.assistant_only && !chat_->marks_generation()) {
+      made.assistant = assistant_turns(row, messages, made.text);
+    }
+    return made;
+  }
+  if (is_conversation) {
+    const Json messages = has_prompt ? joined(row.prompt, row.completion) : row.messages;
+    if (messages.empty() || messages.back().at("role") != "assistant") {
+      throw UsageError("a conversation without a chat template must end with the assistant's answer");
+    }
+    made.prompt = alpaca_prompt(Json(messages.begin(), messages.end() - 1));
+    made.text = *made.prompt + content_of(messages.back());
+    made.assistant = {{made.prompt->size(), made.text.size()}};
+  } else if (has_prompt) {
+    made.prompt = row.prompt.get<std::string>();
+    made.text = *made.prompt + row.completion.get<std::string>();
+  } else {
+    made.text = row.text;
+  }
+  if (!made.text.ends_with(end_token_)) made.text += end_token_;
+  if (!made.assistant.empty()) made.assistant.back().end = made.text.size();
+  return made;
+}
+
+EncodedRow SftEncoder::encode(const TrainingRow& row) const {
+  const Text text = text_of(row);
+  EncodedRow encoded;
+  encoded.ids = tokenizer_.encode(text.text, !text.is_rendered);
+  std::vector<bool> counted(encoded.ids.size(), true);
+  if (text.prompt && options_.completion_only) {
+    const std::size_t num_shared =
+        common_length(tokenizer_.encode(*text.prompt, !text.is_rendered), encoded.ids);
+    std::fill_n(counted.begin(), num_shared, false);
+  }
+  if (options_.assistant_only) {
+    if (text.assistant.empty()) {
+      throw UsageError("--assistant_only_loss: no part of it is the assistant's");
+    }
+    const std::vector<bool> is_marked = tokenizer_.encode_marked(text.text, text.assistant).is_marked;
+    // Tokens that the tokenizer puts before a text.
+    const std::size_t num_added = encoded.ids.size() - is_marked.size();
+    for (std::size_t i = 0; i < counted.size(); ++i) {
+      counted[i] = counted[i] && i >= num_added && is_marked[i - num_added];
+    }
+  }
+  const auto most = static_cast<std::size_t>(options_.max_length);
+  if (most > 0 && encoded.ids.size() > most) {
+    encoded.ids.resize(most);
+    counted.resize(most);
+    encoded.is_truncated = true;
+  }
+  encoded.is_dropped = std::ranges::find(counted, true) == counted.end();
+  encoded.counted = std::move(counted);
+  return encoded;
+}
+
+SftEncoder::Shown SftEncoder::show(const TrainingRow& row) const {
+  Text text = text_of(row);
+  Shown shown{std::move(text.text), {}};
+  if (options_.assistant_only) {
+    shown.counted = std::move(text.assistant);
+  } else {
+    const bool skips = text.prompt && options_.completion_only && shown.text.starts_with(*text.prompt);
+    shown.counted = {{skips ? text.prompt->size() : 0, shown.text.size()}};
+  }
+  return shown;
+}
+
+}  // namespace tessera
