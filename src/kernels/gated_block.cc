@@ -113,7 +113,7 @@ class GatedBlockNode : public torch::autograd::Function<GatedBlockNode> {
       gradients.give();
     } else {
       const std::vector<at::Tensor> parameters = parameters_of(kept.block);
-      for (std::size_t i = 0; i < num_edges; ++i) result[1 + i] = gradients.of(parameters[i]);
+      for (std::size_t i = 0; i < num_edges; ++i) result[1 + i] = gradients.take(parameters[i]);
     }
     return result;
   }

@@ -45,6 +45,24 @@ TEST(GatedBlock, ServesNeitherDropoutNorAlibi) {
   EXPECT_FALSE(gated_block_serves(x, 4, how));
 }
 
+TEST(GatedBlock, AParameterInTwoPlacesGetsTheGradientsOfBoth) {
+  const at::Tensor x = random_tensor({3, 8}, at::kFloat, at::kCPU, 1);
+  const PackedAttention how{at::tensor({0, 3}, at::kInt), 3, {}};
+  GatedBlock block = small_block();
+  const at::Tensor tied = random_tensor({8, 8}, at::kFloat, at::kCPU, 2, 0.3).requires_grad_(true);
+  block.query.weight = block.output.weight = tied;
+  block.key.weight = random_tensor({4, 8}, at::kFloat, at::kCPU, 3);
+  gated_block(x, block, {}, how).sum().backward();
+
+  GatedBlock apart = block;
+  for (auto* projection : {&apart.query, &apart.output}) {
+    projection->weight = tied.detach().clone().requires_grad_(true);
+  }
+  gated_block(x, apart, {}, how).sum().backward();
+  EXPECT_GT(apart.query.weight.grad().abs().max().item<double>(), 1e-3);
+  EXPECT_LE(difference(tied.grad(), apart.query.weight.grad() + apart.output.weight.grad()), 1e-6);
+}
+
 TEST(GatedBlock, RefusesWhatDoesNotFitTogether) {
   const at::Tensor x = at::zeros({3, 8});
   const PackedAttention how{at::tensor({0, 3}, at::kInt), 3, {}};
