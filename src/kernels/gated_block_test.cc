@@ -45,6 +45,16 @@ TEST(GatedBlock, ServesNeitherDropoutNorAlibi) {
   EXPECT_FALSE(gated_block_serves(x, 4, how));
 }
 
+TEST(GatedBlock, RefusesWhatItDoesNotServe) {
+  const at::Tensor x = at::zeros({3, 8});
+  PackedAttention how{at::tensor({0, 3}, at::kInt), 3, {}};
+  EXPECT_THROW(gated_block(at::zeros({8}), small_block(), {}, how), Error) << "one dimension";
+  EXPECT_THROW(gated_block(x.narrow(0, 0, 0), small_block(), {}, how), Error) << "no tokens";
+  how.dropout = 0.1;
+  how.training = true;
+  EXPECT_THROW(gated_block(x, small_block(), {}, how), Error) << "every pass would drop the same";
+}
+
 TEST(GatedBlock, AParameterInTwoPlacesGetsTheGradientsOfBoth) {
   const at::Tensor x = random_tensor({3, 8}, at::kFloat, at::kCPU, 1);
   const PackedAttention how{at::tensor({0, 3}, at::kInt), 3, {}};
@@ -72,6 +82,9 @@ TEST(GatedBlock, RefusesWhatDoesNotFitTogether) {
   EXPECT_THROW(gated_block(x, block, {}, how), Error);
   block = small_block();
   block.up.weight.reset();
+  EXPECT_THROW(gated_block(x, block, {}, how), Error);
+  block = small_block();
+  block.down.weight.reset();
   EXPECT_THROW(gated_block(x, block, {}, how), Error);
   block = small_block();
   block.norm_before_mlp = at::ones({8}, at::kHalf);
