@@ -52,6 +52,7 @@ TEST_F(SentencePiece, IsReadAsTransformersReadsALlamaTokenizer) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("ab abA[INST]b"), true), "ab abAb");
   EXPECT_EQ(tokenizer.bos_id(), 1);
   EXPECT_EQ(tokenizer.eos_id(), 2);
+  EXPECT_EQ(tokenizer.padding_side(), PaddingSide::kLeft);
   EXPECT_EQ(Tokenizer::load(folder_ / "tokenizer.model").content_hash(), tokenizer.content_hash());
 }
 

@@ -100,6 +100,18 @@ TEST_F(TokenizerFolder, TheFilesBesideNameTheSpecialTokens) {
   EXPECT_EQ(tokenizer.vocab_size(), 8000);
 }
 
+TEST_F(TokenizerFolder, TheClassDecidesThePaddingSideIfTheConfigDoesNot) {
+  write("tokenizer.json", changed_file("bloom_like", Json::object()));
+  const auto side_of = [&](const std::string& config) {
+    write("tokenizer_config.json", config);
+    return Tokenizer::load(folder_).padding_side();
+  };
+  EXPECT_EQ(side_of(R"({"tokenizer_class": "LlamaTokenizer"})"), PaddingSide::kLeft);
+  EXPECT_EQ(side_of(R"({"tokenizer_class": "GemmaTokenizerFast"})"), PaddingSide::kLeft);
+  EXPECT_EQ(side_of(R"({"tokenizer_class": "LlamaTokenizer", "padding_side": "right"})"), PaddingSide::kRight);
+  EXPECT_EQ(side_of(R"({"tokenizer_class": "Qwen2Tokenizer"})"), PaddingSide::kRight);
+}
+
 TEST_F(TokenizerFolder, ASpecialTokenThatTheVocabularyLacksIsRefused) {
   write("tokenizer.json", changed_file("bloom_like", Json::object()));
   write("tokenizer_config.json", R"({"pad_token": "[PAD]"})");
