@@ -129,7 +129,7 @@ std::string how_to_convert(const fs::path& folder, const std::string& options) {
   return fmt::format(
       "make a tokenizer.json of it: python3 -c \"from transformers import AutoTokenizer; "
       "AutoTokenizer.from_pretrained('{0}'{1}).save_pretrained('{0}')\"",
-      folder.string(), options);
+      folder.empty() ? "." : folder.string(), options);
 }
 
 TokenizerParts read_sentencepiece(const fs::path& path) {
