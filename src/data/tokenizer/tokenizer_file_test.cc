@@ -204,6 +204,20 @@ TEST(TokenizerFile, MetaspaceThatMarksTheBeginningIsRefusedBehindANormalizerThat
   EXPECT_EQ(refusal_of(nullptr), "accepted");
 }
 
+TEST(TokenizerFile, MetaspaceThatMarksTheBeginningIsRefusedBehindAStepThatPutsTextInFront) {
+  const Json first = {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "first"}};
+  Json before = {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "always"}};
+  const auto refusal_of = [&] {
+    return refusal_of_changes(
+        Json{{"normalizer", nullptr}, {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {before, first}}}}});
+  };
+  EXPECT_NE(refusal_of().find("pretokenizers[1]: prepend_scheme \"first\" is not supported behind"), std::string::npos);
+  before["prepend_scheme"] = "never";
+  EXPECT_EQ(refusal_of(), "accepted");
+  before = {{"type", "ByteLevel"}, {"add_prefix_space", true}};
+  EXPECT_NE(refusal_of().find("is not supported behind"), std::string::npos);
+}
+
 TEST_F(TokenizerFolder, TheContentHashFollowsTheContent) {
   const std::string file = changed_file("characters", Json::object());
   const auto hash = [](const std::string& text) { return Tokenizer::from_json(text, "t.json").content_hash(); };
