@@ -234,11 +234,8 @@ QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel
 
 ParameterSource first_values_of(const QaModel& model, std::uint64_t seed) {
   if (model.weights_folder.empty()) return fresh_values_of(*model.model, seed);
-  LoadOptions options;
-  options.base_model_prefix = model.model->base_prefix();
-  options.ties = model.model->tied_names();
   const auto weights = std::make_shared<const Weights>(Weights::open(model.weights_folder));
-  const auto source = std::make_shared<const WeightSource>(*model.model, *weights, options);
+  const auto source = std::make_shared<const WeightSource>(*model.model, *weights, load_options_of(*model.model));
   return [weights, source](const std::string& name, const at::Tensor& values) { source->fill(name, values); };
 }
 

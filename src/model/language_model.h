@@ -41,6 +41,8 @@ class LanguageModel : public TextModel {
   const std::vector<std::pair<std::string, std::string>>& tied_names() const { return tied_names_; }
   // The name prefix that files of the model without its head leave out: "transformer"; empty: none.
   const std::string& base_prefix() const { return names_.base; }
+  // Endings of names that older files hold in vain.
+  const std::vector<std::string>& old_buffers() const { return names_.old_buffers; }
   at::Device device() const { return head_weight().device(); }
   at::ScalarType dtype() const { return head_weight().scalar_type(); }
 

@@ -58,7 +58,7 @@ class Matcher {
   std::vector<std::string> left_over() const {
     std::vector<std::string> names;
     for (const WeightEntry& entry : weights_.entries()) {
-      if (!used_.contains(&entry)) names.push_back(entry.name);
+      if (!used_.contains(&entry) && !is_ignored(entry.name)) names.push_back(entry.name);
     }
     return names;
   }
@@ -75,6 +75,11 @@ class Matcher {
                weights_.files().front()->path().string(), printable(target.source->name), printable(entry->name),
                printable(target.source->name));
     }
+  }
+
+  bool is_ignored(const std::string& name) const {
+    return std::ranges::any_of(
+        options_.ignored, [&](const std::string& ending) { return name == ending || name.ends_with("." + ending); });
   }
 
   const WeightEntry* find(const std::string& name) const {
@@ -214,6 +219,10 @@ std::shared_ptr<LanguageModel> make_model(const ModelFolder& folder, const at::T
 
 }  // namespace
 
+LoadOptions load_options_of(const LanguageModel& model) {
+  return {model.base_prefix(), model.tied_names(), model.old_buffers()};
+}
+
 void load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
   fill_targets(matched(module, weights, options), weights);
 }
@@ -239,10 +248,7 @@ void check_is_language_model(const ModelFolder& folder) {
 
 std::shared_ptr<LanguageModel> load_language_model(const ModelFolder& folder, const at::TensorOptions& options) {
   auto model = make_model(folder, options);
-  LoadOptions load;
-  load.base_model_prefix = model->base_prefix();
-  load.ties = model->tied_names();
-  load_weights(*model, Weights::open(folder.path()), load);
+  load_weights(*model, Weights::open(folder.path()), load_options_of(*model));
   model->eval();
   return model;
 }

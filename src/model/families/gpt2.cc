@@ -21,6 +21,7 @@ DecoderNames gpt2_names() {
   names.norm_before_mlp = "ln_2";
   names.up = "mlp.c_fc";
   names.down = "mlp.c_proj";
+  names.old_buffers = {"attn.bias", "attn.masked_bias"};  // the causal mask: the published files have it
   return names;
 }
 

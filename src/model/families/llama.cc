@@ -29,6 +29,7 @@ DecoderNames llama_names() {
   names.gate = "mlp.gate_proj";
   names.up = "mlp.up_proj";
   names.down = "mlp.down_proj";
+  names.old_buffers = {"rotary_emb.inv_freq"};
   return names;
 }
 
