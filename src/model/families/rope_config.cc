@@ -114,10 +114,16 @@ std::int64_t num_rotated_of(const RopeReader& rope) {
 
 }  // namespace
 
+double read_theta(const JsonReader& config, const char* key, double preset) {
+  return config.real({key}, 1e-3, kMostTheta, preset);
+}
+
 Rotary read_rotary(const JsonReader& config, const RotaryDefaults& defaults) {
   auto values = config.find("rope_scaling");
   if (!values || (values->is_object() && values->json().empty())) values = config.find("rope_parameters");
-  return read_rotary(config, values, defaults);
+  RotaryDefaults own = defaults;
+  own.theta = read_theta(config, "rope_theta", defaults.theta);
+  return read_rotary(config, values, own);
 }
 
 Rotary read_rotary(const JsonReader& config, const std::optional<JsonReader>& values, const RotaryDefaults& defaults) {
@@ -125,8 +131,7 @@ Rotary read_rotary(const JsonReader& config, const std::optional<JsonReader>& va
   const RopeReader rope{config, values, defaults};
   Rotary rotary;
   rotary.kind = kind_of(rope);
-  rotary.theta =
-      rope.real("rope_theta", 1e-3, kMostTheta, config.real({"rope_theta"}, 1e-3, kMostTheta, defaults.theta));
+  rotary.theta = rope.real("rope_theta", 1e-3, kMostTheta, defaults.theta);
   rotary.num_rotated = num_rotated_of(rope);
   switch (rotary.kind) {
     case RotaryKind::kPlain:
