@@ -99,5 +99,12 @@ TEST(FamilyConfig, GemmaNeedsAWindowForItsLocalLayers) {
             "");
 }
 
+TEST(FamilyConfig, MistralsWindowsFollowItsLayerTypes) {
+  EXPECT_EQ(windows_of(small_shape("mistral", Json::object())), (std::vector<std::int64_t>{4, 4, 4}));
+  EXPECT_EQ(windows_of(small_shape("mistral", {{"layer_types", layer_types({"full", "sliding", "full"})}})),
+            (std::vector<std::int64_t>{0, 4, 0}));
+  EXPECT_EQ(windows_of(small_shape("mistral", {{"sliding_window", nullptr}})), (std::vector<std::int64_t>{0, 0, 0}));
+}
+
 }  // namespace
 }  // namespace tessera
