@@ -106,5 +106,28 @@ TEST(FamilyConfig, MistralsWindowsFollowItsLayerTypes) {
   EXPECT_EQ(windows_of(small_shape("mistral", {{"sliding_window", nullptr}})), (std::vector<std::int64_t>{0, 0, 0}));
 }
 
+TEST(FamilyConfig, RotaryPositionsByKindsOfLayersAreRefusedWhereLayersAreAlike) {
+  const Json nested = {{"full_attention", {{"rope_type", "default"}, {"rope_theta", 5.0}}}};
+  for (const char* family : {"llama", "qwen3", "smollm3", "phi3"}) {
+    EXPECT_TRUE(contains(family_refusal(family, {{"rope_parameters", nested}}), "rope_parameters.full_attention"))
+        << family;
+  }
+  EXPECT_EQ(family_refusal("llama", {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 5.0}}}}), "");
+}
+
+TEST(FamilyConfig, WhatNoFamilySupportsIsRefusedByAll) {
+  const Json layers = {{"1", {{"sliding_window", 8}}}};
+  for (const std::string& family : decoder_families()) {
+    EXPECT_EQ(
+        family_refusal(family, {{"is_causal", true}, {"quantization_config", nullptr}, {"per_layer_config", nullptr}}),
+        "")
+        << family;
+    EXPECT_TRUE(contains(family_refusal(family, {{"is_causal", false}}), "is_causal: expected true")) << family;
+    EXPECT_TRUE(contains(family_refusal(family, {{"per_layer_config", layers}}), "per_layer_config: ")) << family;
+    EXPECT_TRUE(contains(family_refusal(family, {{"quantization_config", {{"bits", 4}}}}), "quantization_config: "))
+        << family;
+  }
+}
+
 }  // namespace
 }  // namespace tessera

@@ -77,7 +77,7 @@ DecoderDescription read_llama_like(const JsonReader& config, const LlamaDefaults
     s.rotaries = {read_rotary(config, {defaults.theta, defaults.max_positions, s.head_dim, defaults.rotates_parts})};
   }
   read_padding(config, defaults.padding_id, s);
-  refuse_if_set(config, {"quantization_config", "attn_logit_softcapping", "final_logit_softcapping"});
+  refuse_if_set(config, {"attn_logit_softcapping", "final_logit_softcapping"});
   return decoder;
 }
 

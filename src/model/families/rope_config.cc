@@ -34,6 +34,13 @@ struct RopeReader {
   }
 };
 
+// Values by kinds of layers would be passed over as unknown keys.
+void check_is_flat(const JsonReader& values) {
+  for (const auto& [name, value] : values.members()) {
+    if (value.is_object()) value.refuse("this family has the same rotary positions in all layers");
+  }
+}
+
 RotaryKind kind_of(const RopeReader& rope) {
   if (!rope.values) return RotaryKind::kPlain;
   const char* key = rope.values->has("rope_type") ? "rope_type" : "type";
@@ -127,7 +134,7 @@ Rotary read_rotary(const JsonReader& config, const RotaryDefaults& defaults) {
 }
 
 Rotary read_rotary(const JsonReader& config, const std::optional<JsonReader>& values, const RotaryDefaults& defaults) {
-  if (values && !values->is_object()) values->refuse_value("an object");
+  if (values) check_is_flat(*values);
   const RopeReader rope{config, values, defaults};
   Rotary rotary;
   rotary.kind = kind_of(rope);
