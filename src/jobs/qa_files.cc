@@ -196,8 +196,7 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
     config = scratch(model, tokenizer);
     made = make();
   }
-  // A config from scratch may leave out the class.
-  if (folder.empty()) config = made->config();
+  config = made->config();  // with the class, which may be missing
   std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);
   return {std::move(made), std::move(config), std::move(generation), std::move(tokenizer), std::move(place.files),
           folder,          std::move(eos_ids)};

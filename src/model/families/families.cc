@@ -56,7 +56,8 @@ std::shared_ptr<LanguageModel> make_language_model(const Json& config, const std
   check_rest(reader);
   const DecoderDescription decoder = family.read(reader);
   Json kept = config;
-  if (family.architecture != nullptr && !reader.has("architectures")) kept["architectures"] = {family.architecture};
+  // A folder of the model without its head names another class.
+  if (family.architecture != nullptr) kept["architectures"] = {family.architecture};
   return std::make_shared<LanguageModel>(decoder, std::move(kept), options);
 }
 

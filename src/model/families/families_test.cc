@@ -99,6 +99,7 @@ TEST(FamilyConfig, GemmaNeedsAWindowForItsLocalLayers) {
             "");
 }
 
+// transformers reads a Mistral with layer_types as what it calls Ministral.
 TEST(FamilyConfig, MistralsWindowsFollowItsLayerTypes) {
   EXPECT_EQ(windows_of(small_shape("mistral", Json::object())), (std::vector<std::int64_t>{4, 4, 4}));
   EXPECT_EQ(windows_of(small_shape("mistral", {{"layer_types", layer_types({"full", "sliding", "full"})}})),
@@ -126,6 +127,14 @@ TEST(FamilyConfig, WhatNoFamilySupportsIsRefusedByAll) {
     EXPECT_TRUE(contains(family_refusal(family, {{"per_layer_config", layers}}), "per_layer_config: ")) << family;
     EXPECT_TRUE(contains(family_refusal(family, {{"quantization_config", {{"bits", 4}}}}), "quantization_config: "))
         << family;
+  }
+}
+
+TEST(FamilyConfig, IsWrittenWithTheClassOfTheModelWithItsHead) {
+  for (const char* given : {"LlamaModel", "LlamaForSequenceClassification"}) {
+    const auto model =
+        make_language_model(small_config("llama", {{"architectures", {given}}}), "config.json", at::device(at::kMeta));
+    EXPECT_EQ(model->config().at("architectures"), Json::array({"LlamaForCausalLM"})) << given;
   }
 }
 
