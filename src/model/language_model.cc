@@ -56,6 +56,10 @@ InitialValues LanguageModel::initial_values() const {
     values.scale = shape_.residual_initializer_scale;
     values.scaled = {names_.output + ".weight", names_.down + ".weight"};
   }
+  if (shape_.padding_id) {
+    values.embedding = names_.embedding + ".weight";
+    values.padding_id = *shape_.padding_id;
+  }
   return values;
 }
 
