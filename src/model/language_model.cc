@@ -191,7 +191,7 @@ at::Tensor LanguageModel::next_logits(const at::Tensor& ids, KeyValueCache& cach
 
 bool LanguageModel::must_refill(const KeyValueCache& cache) const {
   return std::ranges::any_of(shape_.rotaries, [&](const Rotary& rotary) {
-    return rotary.kind == RotaryKind::kLongRope && cache.passes_next(rotary.original_positions);
+    return rotary.refills_cache && cache.passes_next(rotary.original_positions);
   });
 }
 

@@ -64,8 +64,8 @@ class LanguageModel : public TextModel {
   at::Tensor prefill(const PackedBatch& prompts, KeyValueCache& cache, UnitRunner& runner);
   at::Tensor next_logits(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
   // Whether the next token changes how all tokens before it turn: then the sequences with it are prompts again, as in
-  // transformers' Phi-3. (Rotary positions of the kind "dynamic" change with every token. There, as in transformers,
-  // the cache keeps what earlier tokens were turned by.)
+  // transformers' Phi-3. (Rotary positions of the kind "dynamic" change with every token, those of the kind "longrope"
+  // in other families as in Phi-3. There, as in transformers, the cache keeps what earlier tokens were turned by.)
   bool must_refill(const KeyValueCache& cache) const;
 
  private:

@@ -107,6 +107,13 @@ TEST(FamilyConfig, MistralsWindowsFollowItsLayerTypes) {
   EXPECT_EQ(windows_of(small_shape("mistral", {{"sliding_window", nullptr}})), (std::vector<std::int64_t>{0, 0, 0}));
 }
 
+TEST(FamilyConfig, OnlyPhi3FillsItsCacheAgainForLongRope) {
+  const std::vector<double> ones(8, 1.0);
+  const Json longrope = {{"rope_type", "longrope"}, {"short_factor", ones}, {"long_factor", ones}};
+  EXPECT_TRUE(small_shape("phi3", {{"rope_scaling", longrope}}).rotaries.at(0).refills_cache);
+  EXPECT_FALSE(small_shape("llama", {{"rope_scaling", longrope}}).rotaries.at(0).refills_cache);
+}
+
 TEST(FamilyConfig, RotaryPositionsByKindsOfLayersAreRefusedWhereLayersAreAlike) {
   const Json nested = {{"full_attention", {{"rope_type", "default"}, {"rope_theta", 5.0}}}};
   for (const char* family : {"llama", "qwen3", "smollm3", "phi3"}) {

@@ -63,7 +63,8 @@ DecoderDescription read_llama_like(const JsonReader& config, const LlamaDefaults
 struct RotaryDefaults {
   double theta;
   std::int64_t max_positions, head_dim;
-  // Phi-3: rotates a part of each head, and knows "longrope" alone, under older names too.
+  // Phi-3: rotates a part of each head, and knows "longrope" alone, under older names too, for which its cache is
+  // filled again.
   bool may_be_partial = false;
 };
 Rotary read_rotary(const JsonReader& config, const RotaryDefaults& defaults);

@@ -100,6 +100,7 @@ void read_long_rope(const RopeReader& rope, Rotary& rotary) {
   rotary.original_positions = rope.original_positions();
   rotary.short_factors = read_factors(rope, "short_factor", rotary.num_rotated);
   rotary.long_factors = read_factors(rope, "long_factor", rotary.num_rotated);
+  rotary.refills_cache = rope.defaults.may_be_partial;
   rotary.factor = rope.real("factor", 1e-6, kMostFactor, rope.max_positions() / rotary.original_positions);
   const double usual =
       rotary.factor <= 1 ? 1 : std::sqrt(1 + std::log(rotary.factor) / std::log(rotary.original_positions));
