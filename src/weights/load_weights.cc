@@ -49,11 +49,14 @@ class Matcher {
   Matcher(const Weights& weights, const LoadOptions& options) : weights_(weights), options_(options) {}
 
   void match(Target& target) {
-    for (const std::string& name : target.names) take(target, name);
+    for (const std::string& name : target.names) take(target, name, /*is_alias=*/false);
     for (const auto& [alias, name] : options_.ties) {
-      if (std::find(target.names.begin(), target.names.end(), name) != target.names.end()) take(target, alias);
+      if (std::ranges::find(target.names, name) != target.names.end()) take(target, alias, /*is_alias=*/true);
     }
   }
+
+  // Tensors that the model ties and the file does not.
+  const std::vector<std::string>& untied() const { return untied_; }
 
   std::vector<std::string> left_over() const {
     std::vector<std::string> names;
@@ -64,17 +67,19 @@ class Matcher {
   }
 
  private:
-  void take(Target& target, const std::string& name) {
+  void take(Target& target, const std::string& name, bool is_alias) {
     const WeightEntry* entry = find(name);
     if (entry == nullptr) return;
     used_.insert(entry);
-    if (target.source == nullptr) {
-      target.source = entry;
-    } else if (entry != target.source && !same_values(*entry, *target.source)) {
-      log_warn("{}: '{}' and '{}' differ, but the model ties them: '{}' is used",
-               weights_.files().front()->path().string(), printable(target.source->name), printable(entry->name),
-               printable(target.source->name));
+    if (target.source == nullptr) target.source = entry;
+    if (entry == target.source || same_values(*entry, *target.source)) return;
+    if (is_alias) {
+      untied_.push_back(fmt::format("{} and {}", target.source->name, entry->name));
+      return;
     }
+    log_warn("{}: '{}' and '{}' differ, but the model ties them: '{}' is used",
+             weights_.files().front()->path().string(), printable(target.source->name), printable(entry->name),
+             printable(target.source->name));
   }
 
   bool is_ignored(const std::string& name) const {
@@ -99,6 +104,7 @@ class Matcher {
   const Weights& weights_;
   const LoadOptions& options_;
   std::unordered_set<const WeightEntry*> used_;
+  std::vector<std::string> untied_;
 };
 
 // All mistakes in one message: users fix a name mapping once, not tensor by tensor.
@@ -121,6 +127,13 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
   if (!missing.empty()) mistakes.push_back(fmt::format("missing in the file: {}", listed(missing)));
   if (!left.empty()) mistakes.push_back(fmt::format("unknown to the model: {}", listed(left)));
   if (!misshapen.empty()) mistakes.push_back(fmt::format("of another shape: {}", listed(misshapen)));
+  if (!matcher.untied().empty()) {
+    // transformers 4 takes the embedding for both, transformers 5 keeps both.
+    mistakes.push_back(
+        fmt::format("tied in the model, but different in the file: {} (\"tie_word_embeddings\": false "
+                    "in config.json keeps both)",
+                    listed(matcher.untied())));
+  }
   // Numbers that were quantised mean nothing without their scales.
   if (!of_other_kind.empty()) mistakes.push_back(fmt::format("of another kind of number: {}", listed(of_other_kind)));
   if (mistakes.empty()) return;

@@ -157,6 +157,23 @@ TEST(LoadLanguageModel, IgnoresBuffersOfOlderFiles) {
   }
 }
 
+// transformers 5 would keep both, transformers 4 the embedding alone.
+TEST(LoadLanguageModel, RefusesAHeadThatIsTiedToAnotherEmbedding) {
+  const TestFolder folder;
+  const auto model = make_language_model(small_decoder_config("qwen3"));
+  initialise(*model, 1);
+  std::vector<NamedTensor> tensors;
+  for (const auto& item : model->named_parameters()) tensors.push_back({item.key(), item.value().detach()});
+  const at::Tensor embedding = model->named_parameters()["model.embed_tokens.weight"].detach();
+  tensors.push_back({"lm_head.weight", embedding.clone()});
+  write_model_folder(folder.path() / "same", model->config(), tensors);
+  load_language_model(ModelFolder::open(folder.path() / "same"), at::kFloat);
+  tensors.back().tensor = embedding + 1;
+  write_model_folder(folder.path() / "other", model->config(), tensors);
+  EXPECT_REFUSED(load_language_model(ModelFolder::open(folder.path() / "other"), at::kFloat),
+                 "different in the file: model.embed_tokens.weight and lm_head.weight (\"tie_word_embeddings\": false");
+}
+
 TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {
   const TestFolder folder;
   const at::Tensor large = at::randn({3, 1'234'567}), small = at::randn({5});
