@@ -112,6 +112,8 @@ TEST(FamilyConfig, OnlyPhi3FillsItsCacheAgainForLongRope) {
   const Json longrope = {{"rope_type", "longrope"}, {"short_factor", ones}, {"long_factor", ones}};
   EXPECT_TRUE(small_shape("phi3", {{"rope_scaling", longrope}}).rotaries.at(0).refills_cache);
   EXPECT_FALSE(small_shape("llama", {{"rope_scaling", longrope}}).rotaries.at(0).refills_cache);
+  EXPECT_TRUE(contains(family_refusal("llama", {{"rope_scaling", longrope}, {"original_max_position_embeddings", 1}}),
+                       "rope_scaling: the attention factor"));
 }
 
 TEST(FamilyConfig, RotaryPositionsByKindsOfLayersAreRefusedWhereLayersAreAlike) {

@@ -86,6 +86,13 @@ void read_yarn(const RopeReader& rope, Rotary& rotary) {
   rotary.truncates = rope.values->boolean({"truncate"}, true);
 }
 
+double read_attention_factor(const RopeReader& rope, double usual) {
+  const double factor = rope.real("attention_factor", 0, kMostFactor, usual);
+  // sqrt and log of positions up to 1.
+  if (!std::isfinite(factor)) rope.values->refuse("the attention factor that follows from it is not a finite number");
+  return factor;
+}
+
 std::vector<double> read_factors(const RopeReader& rope, const char* key, std::int64_t num_rotated) {
   const JsonReader list = rope.values->at(key);
   if (static_cast<std::int64_t>(list.size()) != num_rotated / 2) {
@@ -104,7 +111,7 @@ void read_long_rope(const RopeReader& rope, Rotary& rotary) {
   rotary.factor = rope.real("factor", 1e-6, kMostFactor, rope.max_positions() / rotary.original_positions);
   const double usual =
       rotary.factor <= 1 ? 1 : std::sqrt(1 + std::log(rotary.factor) / std::log(rotary.original_positions));
-  rotary.attention_factor = rope.real("attention_factor", 0, kMostFactor, usual);
+  rotary.attention_factor = read_attention_factor(rope, usual);
 }
 
 std::int64_t num_rotated_of(const RopeReader& rope) {
