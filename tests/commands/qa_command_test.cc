@@ -135,6 +135,8 @@ TEST_F(QaCommand, EndsWithOneMessageAtWhatItDoesNotSupport) {
   expect_refused("--config_name " + config_file("llama", {{"quantization_config", {{"bits", 4}}}}),
                  {"quantization_config"});
   expect_refused("--config_name " + config_file("llama", {{"num_key_value_heads", 3}}), {"num_key_value_heads"});
+  expect_refused("--config_name " + config_file("gpt2", {{"n_positions", 16}}),
+                 {"positions for 16", "--max_length 16"});
   expect_refused("--config_name " + config_file("llama") + " --strategy full_shard --wrap_classes BloomBlock",
                  {"BloomBlock", "LlamaDecoderLayer"});
 }

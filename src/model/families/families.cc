@@ -19,6 +19,14 @@ const std::array kFamilies = {
     Family{"tessera-gpt", nullptr, read_tessera_gpt},
 };
 
+// What no family supports.
+void check_rest(const JsonReader& config) {
+  refuse_if_set(config, {"quantization_config", "per_layer_config"});
+  if (!config.json().contains("is_causal")) return;
+  const JsonReader causal = config.at("is_causal");
+  if (causal.json() != Json(true)) causal.refuse_value("true: Tessera's tokens never see those after them");
+}
+
 // A list with one entry per layer, cut or repeated.
 void fit_list(Json& config, const char* key, std::int64_t num_layers) {
   const auto list = config.find(key);
@@ -45,9 +53,11 @@ std::shared_ptr<LanguageModel> make_language_model(const Json& config, const std
   const JsonSource source{&config, origin};
   const JsonReader reader(source);
   const Family& family = family_of(reader);
+  check_rest(reader);
   const DecoderDescription decoder = family.read(reader);
   Json kept = config;
-  if (family.architecture != nullptr && !reader.has("architectures")) kept["architectures"] = {family.architecture};
+  // A folder of the model without its head names another class.
+  if (family.architecture != nullptr) kept["architectures"] = {family.architecture};
   return std::make_shared<LanguageModel>(decoder, std::move(kept), options);
 }
 

@@ -6,8 +6,8 @@
 namespace tessera {
 namespace {
 
-MlpKind read_activation(const JsonReader& config, const char* key) {
-  const std::string name = config.text(key, "silu");
+MlpKind read_activation(const JsonReader& config, const char* key, const char* preset) {
+  const std::string name = config.text(key, preset);
   if (name == "silu" || name == "swish") return MlpKind::kGatedSilu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return MlpKind::kGatedGelu;
   config.at(key).refuse_value("silu or gelu_pytorch_tanh");
@@ -29,6 +29,7 @@ DecoderNames llama_names() {
   names.gate = "mlp.gate_proj";
   names.up = "mlp.up_proj";
   names.down = "mlp.down_proj";
+  names.old_buffers = {"rotary_emb.inv_freq"};
   return names;
 }
 
@@ -67,14 +68,16 @@ DecoderDescription read_llama_like(const JsonReader& config, const LlamaDefaults
   s.head_dim = read_head_dim(config, defaults, s);
   s.norm = NormKind::kRms;
   s.norm_epsilon = config.real({"rms_norm_eps"}, 0, 1, defaults.norm_epsilon);
-  s.mlp = read_activation(config, defaults.activation_key);
+  s.mlp = read_activation(config, defaults.activation_key, defaults.activation);
   s.attention_dropout = config.real({"attention_dropout"}, 0, kMaxDropout, 0.0);
   s.initializer_range = config.real({"initializer_range"}, 0, 1e3, 0.02);
   s.is_tied = config.boolean({"tie_word_embeddings"}, defaults.is_tied);
   s.layers.assign(static_cast<std::size_t>(s.num_layers), LayerShape{.rotary = 0});
-  s.rotaries = {read_rotary(config, {defaults.theta, defaults.max_positions, s.head_dim, defaults.rotates_parts})};
-  read_padding(config, s);
-  refuse_if_set(config, {"quantization_config", "attn_logit_softcapping", "final_logit_softcapping"});
+  if (defaults.reads_rotaries) {
+    s.rotaries = {read_rotary(config, {defaults.theta, defaults.max_positions, s.head_dim, defaults.rotates_parts})};
+  }
+  read_padding(config, defaults.padding_id, s);
+  refuse_if_set(config, {"attn_logit_softcapping", "final_logit_softcapping"});
   return decoder;
 }
 
@@ -118,17 +121,27 @@ void read_windows(const JsonReader& config, std::int64_t window, bool (*slides)(
   }
 }
 
-void read_padding(const JsonReader& config, DecoderShape& shape) {
-  if (!config.has("pad_token_id")) return;
+void read_padding(const JsonReader& config, std::optional<std::int64_t> preset, DecoderShape& shape) {
+  constexpr const char* kKey = "pad_token_id";
+  if (!config.json().contains(kKey)) {
+    if (preset && *preset >= shape.vocab_size) {
+      config.refuse_member(kKey, fmt::format("missing, and this family's {} is beyond the vocab_size {}: set it, "
+                                             "or null for none",
+                                             *preset, shape.vocab_size));
+    }
+    shape.padding_id = preset;
+    return;
+  }
+  if (!config.has(kKey)) return;  // null
   // As in torch.nn.Embedding, a negative id counts from the end.
-  const std::int64_t id = config.integer({"pad_token_id"}, -shape.vocab_size, shape.vocab_size - 1);
+  const std::int64_t id = config.integer({kKey}, -shape.vocab_size, shape.vocab_size - 1);
   shape.padding_id = id < 0 ? id + shape.vocab_size : id;
 }
 
 void refuse_if_set(const JsonReader& config, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
     const auto value = config.find(key);
-    if (!value || value->json() == Json(false)) continue;
+    if (!value || value->json() == Json(false) || value->json() == Json::object()) continue;
     value->refuse("it changes what the model computes, and Tessera does not support it");
   }
 }

@@ -4,7 +4,8 @@
 namespace tessera {
 
 DecoderDescription read_olmo2(const JsonReader& config) {
-  DecoderDescription decoder = read_llama_like(config, {.block_class = "Olmo2DecoderLayer", .norm_epsilon = 1e-5});
+  DecoderDescription decoder =
+      read_llama_like(config, {.block_class = "Olmo2DecoderLayer", .norm_epsilon = 1e-5, .padding_id = 1});
   DecoderShape& shape = decoder.shape;
   shape.has_qkv_bias = shape.has_output_bias = config.boolean({"attention_bias"}, false);
   shape.norm = NormKind::kRmsBeforeRounding;

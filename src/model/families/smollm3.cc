@@ -10,7 +10,8 @@ DecoderDescription read_smollm3(const JsonReader& config) {
                                                         .max_positions = 32768,
                                                         .num_key_value_heads = 4,
                                                         .theta = 2'000'000,
-                                                        .is_tied = true});
+                                                        .is_tied = true,
+                                                        .padding_id = 128004});
   DecoderShape& shape = decoder.shape;
   shape.has_qkv_bias = shape.has_output_bias = config.boolean({"attention_bias"}, false);
   shape.has_mlp_bias = config.boolean({"mlp_bias"}, false);
