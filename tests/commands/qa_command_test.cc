@@ -16,10 +16,11 @@ void PrintTo(const FamilyCase& c, std::ostream* out) {
   *out << c.model_type;
 }
 
-constexpr FamilyCase kFamilyCases[] = {
-    {"llama", "LlamaDecoderLayer"}, {"mistral", "MistralDecoderLayer"},    {"qwen2", "Qwen2DecoderLayer"},
-    {"qwen3", "Qwen3DecoderLayer"}, {"gemma3_text", "Gemma3DecoderLayer"}, {"phi3", "Phi3DecoderLayer"},
-    {"olmo2", "Olmo2DecoderLayer"}, {"smollm3", "SmolLM3DecoderLayer"},    {"gpt2", "GPT2Block"}};
+constexpr FamilyCase kFamilyCases[] = {{"llama", "LlamaDecoderLayer"},        {"mistral", "MistralDecoderLayer"},
+                                       {"qwen2", "Qwen2DecoderLayer"},        {"qwen3", "Qwen3DecoderLayer"},
+                                       {"gemma3_text", "Gemma3DecoderLayer"}, {"phi3", "Phi3DecoderLayer"},
+                                       {"olmo2", "Olmo2DecoderLayer"},        {"olmo3", "Olmo3DecoderLayer"},
+                                       {"smollm3", "SmolLM3DecoderLayer"},    {"gpt2", "GPT2Block"}};
 
 class QaCommandTest : public TrainCommandTest {
  protected:

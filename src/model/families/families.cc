@@ -14,9 +14,9 @@ const std::array kFamilies = {
     Family{"bloom", "BloomForCausalLM", read_bloom},       Family{"gemma3_text", "Gemma3ForCausalLM", read_gemma3},
     Family{"gpt2", "GPT2LMHeadModel", read_gpt2},          Family{"llama", "LlamaForCausalLM", read_llama},
     Family{"mistral", "MistralForCausalLM", read_mistral}, Family{"olmo2", "Olmo2ForCausalLM", read_olmo2},
-    Family{"phi3", "Phi3ForCausalLM", read_phi3},          Family{"qwen2", "Qwen2ForCausalLM", read_qwen2},
-    Family{"qwen3", "Qwen3ForCausalLM", read_qwen3},       Family{"smollm3", "SmolLM3ForCausalLM", read_smollm3},
-    Family{"tessera-gpt", nullptr, read_tessera_gpt},
+    Family{"olmo3", "Olmo3ForCausalLM", read_olmo3},       Family{"phi3", "Phi3ForCausalLM", read_phi3},
+    Family{"qwen2", "Qwen2ForCausalLM", read_qwen2},       Family{"qwen3", "Qwen3ForCausalLM", read_qwen3},
+    Family{"smollm3", "SmolLM3ForCausalLM", read_smollm3}, Family{"tessera-gpt", nullptr, read_tessera_gpt},
 };
 
 // What no family supports.

@@ -32,6 +32,7 @@ DecoderDescription read_gpt2(const JsonReader& config);
 DecoderDescription read_llama(const JsonReader& config);
 DecoderDescription read_mistral(const JsonReader& config);
 DecoderDescription read_olmo2(const JsonReader& config);
+DecoderDescription read_olmo3(const JsonReader& config);
 DecoderDescription read_phi3(const JsonReader& config);
 DecoderDescription read_qwen2(const JsonReader& config);
 DecoderDescription read_qwen3(const JsonReader& config);

@@ -10,6 +10,7 @@ DecoderDescription read_olmo2(const JsonReader& config) {
   shape.has_qkv_bias = shape.has_output_bias = config.boolean({"attention_bias"}, false);
   shape.norm = NormKind::kRmsBeforeRounding;
   shape.query_key_norm = QueryKeyNorm::kWhole;
+  if (!config.json().contains("pad_token_id") && shape.vocab_size > 1) shape.padding_id = 1;  // the class's default
   DecoderNames& names = decoder.names;
   names.query_norm = "self_attn.q_norm";
   names.key_norm = "self_attn.k_norm";
