@@ -3,6 +3,7 @@
 // understood is refused by name; everything else in a config is kept as it is.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -76,8 +77,8 @@ double read_theta(const JsonReader& config, const char* key, double preset);
 // hidden_size / num_heads, which must be whole.
 std::int64_t head_dim_of(const JsonReader& config, const DecoderShape& shape);
 // "layer_types" gives each layer `window` or none; without it, `slides` says which layers have one.
-void read_windows(const JsonReader& config, std::int64_t window, bool (*slides)(std::int64_t layer, std::int64_t param),
-                  std::int64_t param, DecoderShape& shape);
+void read_windows(const JsonReader& config, std::int64_t window, const std::function<bool(std::int64_t layer)>& slides,
+                  DecoderShape& shape);
 // A number above 0, or 0 where the key is absent or null.
 std::int64_t read_window(const JsonReader& config, const char* key, std::int64_t preset);
 // The row of the embedding that gets no gradient: `preset` where the key is absent, none where it is null.

@@ -43,12 +43,12 @@ DecoderDescription read_gemma3(const JsonReader& config) {
   shape.attention_scale = 1 / std::sqrt(config.real({"query_pre_attn_scalar"}, 1e-6, 1e9, 256.0));
   shape.rotaries = read_both(config, shape.head_dim);
   const std::int64_t pattern = config.integer({"sliding_window_pattern"}, 1, kMaxLayers, 6);
-  const auto slides = [](std::int64_t layer, std::int64_t interval) { return (layer + 1) % interval != 0; };
   const std::int64_t window = read_window(config, "sliding_window", 4096);
   if (window == 0 && !config.has("layer_types") && pattern > 1) {
     config.refuse_member("sliding_window", "null, but without layer_types there are layers that need it");
   }
-  read_windows(config, window, slides, pattern, shape);
+  read_windows(
+      config, window, [&](std::int64_t layer) { return (layer + 1) % pattern != 0; }, shape);
   for (LayerShape& layer : shape.layers) layer.rotary = layer.window > 0 ? kLocal : kGlobal;
   DecoderNames& names = decoder.names;
   names.query_norm = "self_attn.q_norm";

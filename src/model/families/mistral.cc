@@ -8,7 +8,7 @@ DecoderDescription read_mistral(const JsonReader& config) {
       config, {.block_class = "MistralDecoderLayer", .max_positions = 131072, .num_key_value_heads = 8});
   const std::int64_t window = read_window(config, "sliding_window", 4096);
   read_windows(
-      config, window, [](std::int64_t, std::int64_t) { return true; }, 0, decoder.shape);
+      config, window, [](std::int64_t) { return true; }, decoder.shape);
   return decoder;
 }
 

@@ -27,7 +27,7 @@ DecoderDescription read_smollm3(const JsonReader& config) {
   const bool uses_window = config.boolean({"use_sliding_window"}, false);
   const std::int64_t window = config.has("sliding_window") ? read_window(config, "sliding_window", 0) : 0;
   read_windows(
-      config, window, [](std::int64_t, std::int64_t) { return false; }, 0, shape);
+      config, window, [](std::int64_t) { return false; }, shape);
   if (!config.has("layer_types") && uses_window) {
     for (LayerShape& layer : shape.layers) layer.window = layer.rotary ? 0 : window;
   }
