@@ -7,7 +7,7 @@ namespace {
 constexpr double kTheta = 500'000;
 constexpr std::size_t kFull = 0, kSliding = 1;  // of the rotary positions
 
-std::vector<Rotary> read_both(const JsonReader& config, std::int64_t head_dim) {
+std::vector<Rotary> read_rotaries(const JsonReader& config, std::int64_t head_dim) {
   const RotaryDefaults defaults{kTheta, 2048, head_dim};
   const auto by_type = config.find("rope_parameters"), scaling = config.find("rope_scaling");
   if (by_type && scaling) scaling->refuse("it cannot stand beside rope_parameters");
@@ -29,7 +29,7 @@ DecoderDescription read_olmo3(const JsonReader& config) {
   DecoderDescription decoder = read_olmo2(config);
   decoder.names.block_class = "Olmo3DecoderLayer";
   DecoderShape& shape = decoder.shape;
-  shape.rotaries = read_both(config, shape.head_dim);
+  shape.rotaries = read_rotaries(config, shape.head_dim);
   const std::int64_t window = read_window(config, "sliding_window", 4096);
   if (window == 0) config.refuse_member("sliding_window", "it must be a number");
   const auto slides = [](std::int64_t layer, std::int64_t interval) { return (layer + 1) % interval != 0; };
