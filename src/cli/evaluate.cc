@@ -140,7 +140,7 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
   if (world.rank() == 0) check_place_of(s.predictions_file);
   const QaModel model = open_qa_model(s.train, environment);
   const QaEvaluationData data = open_qa_evaluation(s.train, model, environment);
-  check_vocabulary(data.text.tokens, *model.model, s.train.data.validation_file);
+  check_rows(data.text.tokens, *model.model, s.train.data.validation_file);
   const std::string warning = warning_of(label_mode_of(s.train.data.label_mode));
   if (!warning.empty() && world.rank() == 0) log_warn("{}", warning);
   TrainStepOptions options = step_options(s.train, *model.model, world.device());

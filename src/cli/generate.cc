@@ -114,6 +114,11 @@ void read_generation_config(Schema& schema, const ModelFolder& folder, GenerateS
     if (own->contains(name) && !own->at(name).is_null()) known[name] = own->at(name);
   }
   if (own->contains("top_k") && own->at("top_k").is_null()) known["top_k"] = 0;  // transformers: null is from all
+  const bool is_asked = schema.at("do_sample").is_set();
+  if (!(is_asked ? s.generation.sampling.do_sample : known.value("do_sample", Json()) == Json(true))) {
+    // Without effect, so any value will do: some files say "temperature": 0.
+    for (const char* name : {"temperature", "top_k", "top_p"}) known.erase(name);
+  }
   schema.read_json(known, origin);
   Json rest = *own;
   if (schema.at("max_new_tokens").is_set()) rest.erase("max_length");  // it wins in transformers, too

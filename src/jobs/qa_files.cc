@@ -196,8 +196,7 @@ QaModel open_qa_model(const TrainSettings& settings, const Environment& environm
     config = scratch(model, tokenizer);
     made = make();
   }
-  // A config from scratch may leave out the class.
-  if (folder.empty()) config = made->config();
+  config = made->config();  // with the class, which may be missing
   std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);
   return {std::move(made), std::move(config), std::move(generation), std::move(tokenizer), std::move(place.files),
           folder,          std::move(eos_ids)};
@@ -234,11 +233,8 @@ QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel
 
 ParameterSource first_values_of(const QaModel& model, std::uint64_t seed) {
   if (model.weights_folder.empty()) return fresh_values_of(*model.model, seed);
-  LoadOptions options;
-  options.base_model_prefix = model.model->base_prefix();
-  options.ties = model.model->tied_names();
   const auto weights = std::make_shared<const Weights>(Weights::open(model.weights_folder));
-  const auto source = std::make_shared<const WeightSource>(*model.model, *weights, options);
+  const auto source = std::make_shared<const WeightSource>(*model.model, *weights, load_options_of(*model.model));
   return [weights, source](const std::string& name, const at::Tensor& values) { source->fill(name, values); };
 }
 

@@ -168,8 +168,8 @@ std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& ru
   TextData training = open_qa_training(settings, model, environment);
   std::optional<QaEvaluationData> evaluation;
   if (!settings.data.validation_file.empty()) evaluation = open_qa_evaluation(settings, model, environment);
-  check_vocabulary(training.tokens, *model.model, settings.data.train_file);
-  if (evaluation) check_vocabulary(evaluation->text.tokens, *model.model, settings.data.validation_file);
+  check_rows(training.tokens, *model.model, settings.data.train_file);
+  if (evaluation) check_rows(evaluation->text.tokens, *model.model, settings.data.validation_file);
   if (judges_by_answers(settings) && (!evaluation || evaluation->prompts.empty())) {
     throw UsageError(fmt::format("--metric_for_best_model {}: needs --predict_with_generate true",
                                  settings.evaluation.metric_for_best_model));

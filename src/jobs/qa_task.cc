@@ -90,7 +90,7 @@ LogRecord QaEvaluation::metrics(const std::vector<double>& sums) const {
   return {{"eval_loss", sum / static_cast<double>(num_counted)}};
 }
 
-void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, const std::string& what) {
+void check_rows(const TokenStore& tokens, const LanguageModel& model, const std::string& what) {
   const auto check = [&](std::int64_t row, std::int32_t id, const char* kind) {
     if (id >= 0 && id < model.vocab_size()) return;
     throw UsageError(
@@ -98,6 +98,11 @@ void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, cons
                     row, kind, id, model.vocab_size()));
   };
   for (std::int64_t row = 0; row < tokens.size(); ++row) {
+    const std::int64_t length = std::ssize(tokens.ids(row));
+    if (const auto positions = model.max_positions(); positions && length > *positions) {
+      throw UsageError(fmt::format("{}, row {}: {} tokens, but the model has positions for {}: give --max_length {}",
+                                   what, row, length, *positions, *positions));
+    }
     for (const std::int32_t id : tokens.ids(row)) check(row, id, "token");
     for (const std::int32_t id : tokens.targets(row)) {
       if (id != kIgnoredTarget) check(row, id, "label");

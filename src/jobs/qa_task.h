@@ -44,9 +44,9 @@ class QaEvaluation {
   std::int64_t batch_size_;
 };
 
-// Throws UsageError naming row, id and vocabulary if a token is outside the model's vocabulary. `what` is what messages
-// call the rows: a file's name.
-void check_vocabulary(const TokenStore& tokens, const LanguageModel& model, const std::string& what);
+// Throws UsageError naming the row if a token is outside the model's vocabulary, or the row has more tokens than the
+// model has positions. `what` is what messages call the rows: a file's name.
+void check_rows(const TokenStore& tokens, const LanguageModel& model, const std::string& what);
 
 // The order of the rows is Hugging Face's: one permutation for all ranks by data seed and epoch, batch i to rank i
 // modulo their number. Every rank has all tokens (a mapped file), so it knows what the others count without

@@ -95,9 +95,10 @@ std::int64_t longest_of(const at::Tensor& q, const at::Tensor& k, const PackedAt
   return q.size(1) == k.size(1) ? how.max_seqlen : std::max<std::int64_t>(2, how.max_seqlen);
 }
 
-// The tokens before its own that a query sees.
+// The tokens before its own that a query sees; none: all. FlashAttention takes an int, which any window may pass.
 std::optional<std::int64_t> tokens_before(const PackedAttention& how) {
-  return how.window > 0 ? std::optional<std::int64_t>(how.window - 1) : std::nullopt;
+  const bool hides = how.window > 0 && how.window < how.max_seqlen;
+  return hides ? std::optional<std::int64_t>(how.window - 1) : std::nullopt;
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "core/error.h"
 #include "kernels/attention_paths.h"
@@ -50,6 +52,16 @@ TEST(PackedAttention, AWindowLeavesTheBitsOfWhatItHides) {
   spoiled.narrow(0, 0, 250).fill_(NAN);
   EXPECT_TRUE(at::equal(packed_attention(q, q, q, how).narrow(0, 384, 316),
                         packed_attention(q, spoiled, spoiled, how).narrow(0, 384, 316)));
+}
+
+TEST(PackedAttention, AWindowLongerThanAnySequenceHidesNothing) {
+  const auto q = random_tensor({200, 2, 16}, at::kFloat, at::kCPU, 1);
+  PackedAttention how{at::tensor({0, 150, 200}, at::kInt), 150, {}};
+  const auto all = packed_attention(q, q, q, how);
+  for (const std::int64_t window : {std::int64_t{150}, std::numeric_limits<std::int64_t>::max()}) {
+    how.window = window;
+    EXPECT_TRUE(at::equal(packed_attention(q, q, q, how), all)) << window;
+  }
 }
 
 TEST(PackedAttention, GroupedHeadsRepeatTheirGradientsWithAnyNumberOfThreads) {

@@ -68,7 +68,8 @@ void check_block(const at::Tensor& x, const GatedBlock& b) {
     checks.projection(b.value, K, C, "the projection to v");
   }
   checks.projection(b.output, C, Q, "attention's output projection");
-  const std::int64_t F = b.down.weight.size(-1);
+  if (!b.down.weight.defined() || b.down.weight.dim() != 2) check(false, "gated_block", "a projection down, [C, F]");
+  const std::int64_t F = b.down.weight.size(1);
   if (b.gate_up.weight.defined()) {
     checks.projection(b.gate_up, 2 * F, C, "the projection to gate and up");
   } else {
@@ -113,7 +114,7 @@ class GatedBlockNode : public torch::autograd::Function<GatedBlockNode> {
       gradients.give();
     } else {
       const std::vector<at::Tensor> parameters = parameters_of(kept.block);
-      for (std::size_t i = 0; i < num_edges; ++i) result[1 + i] = gradients.of(parameters[i]);
+      for (std::size_t i = 0; i < num_edges; ++i) result[1 + i] = gradients.take(parameters[i]);
     }
     return result;
   }
@@ -128,6 +129,13 @@ bool gated_block_serves(const at::Tensor& x, std::int64_t head_size, const Packe
 at::Tensor gated_block(const at::Tensor& x, const GatedBlock& block, const std::optional<RotaryTable>& rotary,
                        const PackedAttention& how) {
   check_float_type(x, "gated_block", "x");
+  if (!gated_block_serves(x, block.head_size, how)) {
+    check(
+        false, "gated_block",
+        fmt::format("what gated_block_serves() takes, tokens [T, C] without dropout and ALiBi, but got {} and heads of "
+                    "{}, dropout {}{}",
+                    shape_text(x), block.head_size, drops(how) ? how.dropout : 0.0, how.alibi_slopes ? ", ALiBi" : ""));
+  }
   check_block(x, block);
   auto kept = c10::make_intrusive<KeptGatedBlock>();
   kept->block = block;

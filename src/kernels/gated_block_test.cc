@@ -45,6 +45,34 @@ TEST(GatedBlock, ServesNeitherDropoutNorAlibi) {
   EXPECT_FALSE(gated_block_serves(x, 4, how));
 }
 
+TEST(GatedBlock, RefusesWhatItDoesNotServe) {
+  const at::Tensor x = at::zeros({3, 8});
+  PackedAttention how{at::tensor({0, 3}, at::kInt), 3, {}};
+  EXPECT_THROW(gated_block(at::zeros({8}), small_block(), {}, how), Error) << "one dimension";
+  EXPECT_THROW(gated_block(x.narrow(0, 0, 0), small_block(), {}, how), Error) << "no tokens";
+  how.dropout = 0.1;
+  how.training = true;
+  EXPECT_THROW(gated_block(x, small_block(), {}, how), Error) << "every pass would drop the same";
+}
+
+TEST(GatedBlock, AParameterInTwoPlacesGetsTheGradientsOfBoth) {
+  const at::Tensor x = random_tensor({3, 8}, at::kFloat, at::kCPU, 1);
+  const PackedAttention how{at::tensor({0, 3}, at::kInt), 3, {}};
+  GatedBlock block = small_block();
+  const at::Tensor tied = random_tensor({8, 8}, at::kFloat, at::kCPU, 2, 0.3).requires_grad_(true);
+  block.query.weight = block.output.weight = tied;
+  block.key.weight = random_tensor({4, 8}, at::kFloat, at::kCPU, 3);
+  gated_block(x, block, {}, how).sum().backward();
+
+  GatedBlock apart = block;
+  for (auto* projection : {&apart.query, &apart.output}) {
+    projection->weight = tied.detach().clone().requires_grad_(true);
+  }
+  gated_block(x, apart, {}, how).sum().backward();
+  EXPECT_GT(apart.query.weight.grad().abs().max().item<double>(), 1e-3);
+  EXPECT_LE(difference(tied.grad(), apart.query.weight.grad() + apart.output.weight.grad()), 1e-6);
+}
+
 TEST(GatedBlock, RefusesWhatDoesNotFitTogether) {
   const at::Tensor x = at::zeros({3, 8});
   const PackedAttention how{at::tensor({0, 3}, at::kInt), 3, {}};
@@ -54,6 +82,9 @@ TEST(GatedBlock, RefusesWhatDoesNotFitTogether) {
   EXPECT_THROW(gated_block(x, block, {}, how), Error);
   block = small_block();
   block.up.weight.reset();
+  EXPECT_THROW(gated_block(x, block, {}, how), Error);
+  block = small_block();
+  block.down.weight.reset();
   EXPECT_THROW(gated_block(x, block, {}, how), Error);
   block = small_block();
   block.norm_before_mlp = at::ones({8}, at::kHalf);

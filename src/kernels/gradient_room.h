@@ -1,8 +1,8 @@
 // Where the gradient of a parameter may be computed, and who takes it, so that it need not be moved afterwards.
 //
 // Whoever collects gradients in buffers of its own (parallel/engine.h) offers room in them and takes gradients; a node
-// that computes the gradients of whole parameters asks for both. On GPUs alone: there the moves cost more than a tenth
-// of the products, and autograd's own nodes, one for each parameter, a fifth of the host's time in backward.
+// that computes the gradients of whole parameters asks for both. It pays on GPUs: there the moves cost more than a
+// tenth of the products, and autograd's own nodes, one for each parameter, a fifth of the host's time in backward.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
+#include <utility>
 #include <vector>
 
 #include "kernels/gradient_room.h"
@@ -37,10 +38,10 @@ class ParameterGradients {
     gradients_.clear();
   }
 
-  // For autograd; undefined if it was not wanted.
-  at::Tensor of(const at::Tensor& parameter) const {
+  // For autograd; undefined if it was not wanted. A parameter in two places has two gradients: each call takes one.
+  at::Tensor take(const at::Tensor& parameter) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].is_same(parameter)) return gradients_[i];
+      if (gradients_[i].defined() && parameters_[i].is_same(parameter)) return std::move(gradients_[i]);
     }
     return {};
   }

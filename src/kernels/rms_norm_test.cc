@@ -34,9 +34,14 @@ TEST(RmsNorm, OfARowOfZerosIsZero) {
   EXPECT_NEAR(x.grad()[1][2].item<double>(), 1e3, 1e-2);  // 1 / sqrt(eps)
 }
 
+TEST(RmsNorm, OfSoManyRowsThatTasksShareThemEqualsThePlainOne) {
+  check_rms_norm({{9000, 40}}, RmsWeight::kAfterRounding, at::kFloat, at::kCPU);
+}
+
 TEST(RmsNorm, TheNumberOfThreadsChangesNoBit) {
-  const auto x = random_tensor({1000, 40}, at::kFloat, at::kCPU, 1),
-             grad = random_tensor({1000, 40}, at::kFloat, at::kCPU, 2);
+  // Six tasks, each with sums of its own for the weight.
+  const auto x = random_tensor({9000, 40}, at::kFloat, at::kCPU, 1),
+             grad = random_tensor({9000, 40}, at::kFloat, at::kCPU, 2);
   const auto weight = random_tensor({40}, at::kFloat, at::kCPU, 3).requires_grad_(true);
   const int num_threads = at::get_num_threads();
   const auto gradient = [&](int threads) {

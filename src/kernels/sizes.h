@@ -12,7 +12,7 @@ inline constexpr int kAlibiParts = 3;             // GPU: elements after each he
 // Numbers of a block of scores in the longest sequence; window 0: none.
 inline constexpr std::int64_t attention_block_numel(std::int64_t longest, std::int64_t window) {
   const std::int64_t queries = kQueryBlock < longest ? kQueryBlock : longest;
-  const std::int64_t keys = window > 0 && queries + window - 1 < longest ? queries + window - 1 : longest;
+  const std::int64_t keys = window > 0 && window <= longest - queries ? queries + window - 1 : longest;
   return queries * keys;
 }
 

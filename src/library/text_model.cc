@@ -25,10 +25,7 @@ std::shared_ptr<TextModel> make_text_model(const std::string& config_json, std::
 std::shared_ptr<TextModel> load_text_model(const std::filesystem::path& folder) {
   const ModelFolder opened = ModelFolder::open(folder);
   auto model = make_language_model(opened.config(), (folder / "config.json").string());
-  LoadOptions options;
-  options.base_model_prefix = model->base_prefix();
-  options.ties = model->tied_names();
-  load_weights(*model, Weights::open(folder), options);
+  load_weights(*model, Weights::open(folder), load_options_of(*model));
   return model;
 }
 

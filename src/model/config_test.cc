@@ -70,7 +70,7 @@ TEST(BloomConfig, RefusalsNameFileFieldAndWhatIsAllowed) {
   EXPECT_EQ(refusal(bloom_with("")), "");
   EXPECT_TRUE(
       contains(refusal(bloom_with(R"("model_type": "mixtral")")),
-               "config.json: model_type: expected one of bloom, gemma3_text, gpt2, llama, mistral, olmo2, phi3, "
+               "config.json: model_type: expected one of bloom, gemma3_text, gpt2, llama, mistral, olmo2, olmo3, phi3, "
                "qwen2, qwen3, smollm3, tessera-gpt, found \"mixtral\""));
   EXPECT_TRUE(contains(refusal(bloom_with(R"("hidden_size": 65)")), "hidden_size: 65 is not a multiple of the 8"));
   EXPECT_TRUE(contains(refusal(bloom_with(R"("hidden_size": 0)")), "expected a whole number from 1 to"));
@@ -118,6 +118,33 @@ TEST(BloomConfig, OfBloom560mGives559214592ParametersMoreThanHalfOfThemInTheBloc
   }
   EXPECT_EQ(all, 559'214'592);
   EXPECT_EQ(blocks, 302'309'376);
+}
+
+TEST(Olmo3Config, GivesEachKindOfLayerItsWindowAndRotaryPositions) {
+  const auto olmo3_with = [](const std::string& field) {
+    return R"({"model_type": "olmo3", "vocab_size": 16, "hidden_size": 16, "intermediate_size": 8,
+               "num_hidden_layers": 4, "num_attention_heads": 2, "sliding_window": 3)" +
+           field + "}";
+  };
+  const auto read = [&](const std::string& field) { return shape_of(parse_json(olmo3_with(field), "config.json")); };
+  const DecoderShape usual = read("");
+  std::vector<std::int64_t> windows;
+  for (const LayerShape& layer : usual.layers) windows.push_back(layer.window);
+  EXPECT_EQ(windows, (std::vector<std::int64_t>{3, 3, 3, 0}));
+  for (const LayerShape& layer : usual.layers) EXPECT_EQ(usual.rotaries[*layer.rotary].theta, 500'000);
+  const DecoderShape own = read(R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0,
+      "rope_theta": 30.0}, "sliding_attention": {"rope_theta": 20.0}})");
+  EXPECT_EQ(own.rotaries[*own.layers[0].rotary].theta, 20);
+  EXPECT_EQ(own.rotaries[*own.layers[0].rotary].kind, RotaryKind::kPlain);
+  EXPECT_EQ(own.rotaries[*own.layers[3].rotary].theta, 30);
+  EXPECT_EQ(own.rotaries[*own.layers[3].rotary].kind, RotaryKind::kLinear);
+  EXPECT_EQ(usual.padding_id, 1);
+  EXPECT_FALSE(read(R"(, "pad_token_id": null)").padding_id);
+  EXPECT_EQ(refusal(olmo3_with(R"(, "rope_theta": 500000)")), "");
+  EXPECT_TRUE(contains(refusal(olmo3_with(R"(, "rope_theta": 10000)")), "rope_theta: in layers with a window"));
+  // As the first releases of transformers 5 wrote it, which scaled every layer.
+  EXPECT_TRUE(contains(refusal(olmo3_with(R"(, "rope_parameters": {"rope_type": "default"})")), "rope_parameters"));
+  EXPECT_TRUE(contains(refusal(olmo3_with(R"(, "sliding_window": null)")), "sliding_window"));
 }
 
 // The names by which transformers and torch know the parameters.

@@ -81,6 +81,9 @@ struct DecoderNames {
   std::string output;
   std::string up, gate, gate_up;  // gate_up: both in one projection, the gate's rows first
   std::string down;
+
+  // Buffers of older versions, which hold nothing that is not computed from the config: files may have them.
+  std::vector<std::string> old_buffers{};
 };
 
 struct DecoderDescription {

@@ -56,6 +56,10 @@ InitialValues LanguageModel::initial_values() const {
     values.scale = shape_.residual_initializer_scale;
     values.scaled = {names_.output + ".weight", names_.down + ".weight"};
   }
+  if (shape_.padding_id) {
+    values.embedding = names_.embedding + ".weight";
+    values.padding_id = *shape_.padding_id;
+  }
   return values;
 }
 
@@ -187,7 +191,7 @@ at::Tensor LanguageModel::next_logits(const at::Tensor& ids, KeyValueCache& cach
 
 bool LanguageModel::must_refill(const KeyValueCache& cache) const {
   return std::ranges::any_of(shape_.rotaries, [&](const Rotary& rotary) {
-    return rotary.kind == RotaryKind::kLongRope && cache.passes_next(rotary.original_positions);
+    return rotary.refills_cache && cache.passes_next(rotary.original_positions);
   });
 }
 

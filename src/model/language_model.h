@@ -41,6 +41,8 @@ class LanguageModel : public TextModel {
   const std::vector<std::pair<std::string, std::string>>& tied_names() const { return tied_names_; }
   // The name prefix that files of the model without its head leave out: "transformer"; empty: none.
   const std::string& base_prefix() const { return names_.base; }
+  // Endings of names that older files hold in vain.
+  const std::vector<std::string>& old_buffers() const { return names_.old_buffers; }
   at::Device device() const { return head_weight().device(); }
   at::ScalarType dtype() const { return head_weight().scalar_type(); }
 
@@ -62,8 +64,8 @@ class LanguageModel : public TextModel {
   at::Tensor prefill(const PackedBatch& prompts, KeyValueCache& cache, UnitRunner& runner);
   at::Tensor next_logits(const at::Tensor& ids, KeyValueCache& cache, UnitRunner& runner);
   // Whether the next token changes how all tokens before it turn: then the sequences with it are prompts again, as in
-  // transformers' Phi-3. (Rotary positions of the kind "dynamic" change with every token. There, as in transformers,
-  // the cache keeps what earlier tokens were turned by.)
+  // transformers' Phi-3. (Rotary positions of the kind "dynamic" change with every token, those of the kind "longrope"
+  // in other families as in Phi-3. There, as in transformers, the cache keeps what earlier tokens were turned by.)
   bool must_refill(const KeyValueCache& cache) const;
 
  private:

@@ -95,6 +95,7 @@ void initialise_parameter(at::Tensor& parameter, const std::string& name, const 
     draw(drawn, deviation, seed_of(name, seed));
     parameter.copy_(drawn);
   }
+  if (values.padding_id >= 0 && name == values.embedding) parameter.select(0, values.padding_id).zero_();
 }
 
 void initialise(LanguageModel& model, std::uint64_t seed) {

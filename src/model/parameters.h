@@ -26,6 +26,8 @@ struct InitialValues {
   double norm_weight = 1;
   double scale = 1;                   // of the deviation of
   std::vector<std::string> scaled{};  //   the matrices whose names end so
+  std::string embedding{};            // the parameter whose
+  std::int64_t padding_id = -1;       //   row of this id is 0; -1: none
 };
 
 // A parameter's values depend only on the seed and its name, not on device or order, and on the type only through

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "support/small_decoder_config.h"
 #include "support/small_language_model.h"
 
 namespace tessera {
@@ -35,6 +36,18 @@ TEST(Initialise, IsAFunctionOfSeedAndNameAlone) {
   initialise_parameter(half, name, {.deviation = 0.1}, 1);
   EXPECT_TRUE(at::equal(half, alone.to(at::kBFloat16)));
   EXPECT_FALSE(at::equal(weight(*first, name), weight(*first, "transformer.h.2.mlp.dense_h_to_4h.weight")));
+}
+
+TEST(Initialise, ThePaddingTokensEmbeddingIsZero) {
+  Json config = small_decoder_config("llama");
+  config["pad_token_id"] = 3;
+  const auto model = make_language_model(config);
+  initialise(*model, 1);
+  const auto parameters = model->named_parameters();
+  const at::Tensor is_zero = (parameters["model.embed_tokens.weight"] == 0).all(1);
+  EXPECT_TRUE(is_zero[3].item<bool>());
+  EXPECT_EQ(is_zero.sum().item<std::int64_t>(), 1);
+  EXPECT_FALSE((parameters["lm_head.weight"][3] == 0).any().item<bool>());
 }
 
 TEST(Initialise, ALargeParameterDoesNotDependOnTheNumberOfThreads) {

@@ -29,6 +29,7 @@ struct Rotary {
   double beta_fast = 32, beta_slow = 1;                        // kYarn
   bool truncates = true;                                       // kYarn: bounds of the ramp are whole numbers
   std::vector<double> short_factors{}, long_factors{};         // kLongRope: R / 2 numbers each
+  bool refills_cache = false;  // kLongRope: in generation, when a row outgrows the original positions: Phi-3
 };
 
 // cos and sin of tokens at `positions` [T] in rows of `row_lengths` [T] tokens (int64, on one device). kDynamic and

@@ -49,32 +49,42 @@ class Matcher {
   Matcher(const Weights& weights, const LoadOptions& options) : weights_(weights), options_(options) {}
 
   void match(Target& target) {
-    for (const std::string& name : target.names) take(target, name);
+    for (const std::string& name : target.names) take(target, name, /*is_alias=*/false);
     for (const auto& [alias, name] : options_.ties) {
-      if (std::find(target.names.begin(), target.names.end(), name) != target.names.end()) take(target, alias);
+      if (std::ranges::find(target.names, name) != target.names.end()) take(target, alias, /*is_alias=*/true);
     }
   }
+
+  // Tensors that the model ties and the file does not.
+  const std::vector<std::string>& untied() const { return untied_; }
 
   std::vector<std::string> left_over() const {
     std::vector<std::string> names;
     for (const WeightEntry& entry : weights_.entries()) {
-      if (!used_.contains(&entry)) names.push_back(entry.name);
+      if (!used_.contains(&entry) && !is_ignored(entry.name)) names.push_back(entry.name);
     }
     return names;
   }
 
  private:
-  void take(Target& target, const std::string& name) {
+  void take(Target& target, const std::string& name, bool is_alias) {
     const WeightEntry* entry = find(name);
     if (entry == nullptr) return;
     used_.insert(entry);
-    if (target.source == nullptr) {
-      target.source = entry;
-    } else if (entry != target.source && !same_values(*entry, *target.source)) {
-      log_warn("{}: '{}' and '{}' differ, but the model ties them: '{}' is used",
-               weights_.files().front()->path().string(), printable(target.source->name), printable(entry->name),
-               printable(target.source->name));
+    if (target.source == nullptr) target.source = entry;
+    if (entry == target.source || same_values(*entry, *target.source)) return;
+    if (is_alias) {
+      untied_.push_back(fmt::format("{} and {}", target.source->name, entry->name));
+      return;
     }
+    log_warn("{}: '{}' and '{}' differ, but the model ties them: '{}' is used",
+             weights_.files().front()->path().string(), printable(target.source->name), printable(entry->name),
+             printable(target.source->name));
+  }
+
+  bool is_ignored(const std::string& name) const {
+    return std::ranges::any_of(
+        options_.ignored, [&](const std::string& ending) { return name == ending || name.ends_with("." + ending); });
   }
 
   const WeightEntry* find(const std::string& name) const {
@@ -94,6 +104,7 @@ class Matcher {
   const Weights& weights_;
   const LoadOptions& options_;
   std::unordered_set<const WeightEntry*> used_;
+  std::vector<std::string> untied_;
 };
 
 // All mistakes in one message: users fix a name mapping once, not tensor by tensor.
@@ -116,6 +127,13 @@ void check_fit(const std::vector<Target>& targets, const Matcher& matcher, const
   if (!missing.empty()) mistakes.push_back(fmt::format("missing in the file: {}", listed(missing)));
   if (!left.empty()) mistakes.push_back(fmt::format("unknown to the model: {}", listed(left)));
   if (!misshapen.empty()) mistakes.push_back(fmt::format("of another shape: {}", listed(misshapen)));
+  if (!matcher.untied().empty()) {
+    // transformers 4 takes the embedding for both, transformers 5 keeps both.
+    mistakes.push_back(
+        fmt::format("tied in the model, but different in the file: {} (\"tie_word_embeddings\": false "
+                    "in config.json keeps both)",
+                    listed(matcher.untied())));
+  }
   // Numbers that were quantised mean nothing without their scales.
   if (!of_other_kind.empty()) mistakes.push_back(fmt::format("of another kind of number: {}", listed(of_other_kind)));
   if (mistakes.empty()) return;
@@ -214,6 +232,10 @@ std::shared_ptr<LanguageModel> make_model(const ModelFolder& folder, const at::T
 
 }  // namespace
 
+LoadOptions load_options_of(const LanguageModel& model) {
+  return {model.base_prefix(), model.tied_names(), model.old_buffers()};
+}
+
 void load_weights(torch::nn::Module& module, const Weights& weights, const LoadOptions& options) {
   fill_targets(matched(module, weights, options), weights);
 }
@@ -239,10 +261,7 @@ void check_is_language_model(const ModelFolder& folder) {
 
 std::shared_ptr<LanguageModel> load_language_model(const ModelFolder& folder, const at::TensorOptions& options) {
   auto model = make_model(folder, options);
-  LoadOptions load;
-  load.base_model_prefix = model->base_prefix();
-  load.ties = model->tied_names();
-  load_weights(*model, Weights::open(folder.path()), load);
+  load_weights(*model, Weights::open(folder.path()), load_options_of(*model));
   model->eval();
   return model;
 }

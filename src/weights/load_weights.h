@@ -22,9 +22,14 @@ struct LoadOptions {
   // its head, and vice versa.
   std::string base_model_prefix{};
   // (alias, name): the file may hold `alias` though the model has only `name`, its tied weight; if the file holds only
-  // `alias`, it fills `name`.
+  // `alias`, it fills `name`; if it holds both, their values are the same.
   std::vector<std::pair<std::string, std::string>> ties{};
+  // "attn.bias": the file may hold tensors whose names are this or end in ".attn.bias", which the model does not have.
+  std::vector<std::string> ignored{};
 };
+
+// How files of this model are read.
+LoadOptions load_options_of(const LanguageModel& model);
 
 // Fills every parameter and buffer of `module`, converting types, on any device; a tensor registered under several
 // names needs only one of them in the file. Memory beyond the model: at most the largest tensor once. A batch norm's

@@ -100,7 +100,9 @@ std::string ModelFolder::model_type() const {
 std::optional<Json> ModelFolder::generation_config() const {
   const fs::path path = path_ / "generation_config.json";
   if (!is_there(path)) return std::nullopt;
-  return read_json_file(path);
+  Json config = read_json_file(path);
+  if (!config.is_object()) throw UsageError(path.string() + ": expected an object");
+  return config;
 }
 
 std::vector<fs::path> tokenizer_files_in(const fs::path& folder) {

@@ -30,7 +30,10 @@ Place place_of(const std::string& tensor) {
 }
 
 bool is_buffer(const WeightEntry& entry) {
-  return !is_floating(entry.type) || entry.name.ends_with("running_mean") || entry.name.ends_with("running_var") ||
+  // GPT-2's causal mask, and frequencies of rotary positions, which older versions of transformers saved.
+  const bool is_mask = entry.name.ends_with("attn.bias") && entry.shape.size() == 4;
+  return is_mask || entry.name.ends_with("rotary_emb.inv_freq") || entry.name.ends_with("attn.masked_bias") ||
+         !is_floating(entry.type) || entry.name.ends_with("running_mean") || entry.name.ends_with("running_var") ||
          entry.name.ends_with("num_batches_tracked");
 }
 

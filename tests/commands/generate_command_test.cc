@@ -106,6 +106,11 @@ TEST(GenerateCommand, HeedsTheFoldersGenerationConfig) {
   write_file_atomically(folder / "generation_config.json", R"({"max_length": 30})");
   EXPECT_TRUE(contains(generate(arguments).output, "\"max_length\": 30 is not supported"));
   EXPECT_FALSE(contains(generate(arguments + " --max_new_tokens 2").output, "max_length"));
+  write_file_atomically(folder / "generation_config.json", R"({"do_sample": false, "temperature": 0, "top_k": -1})");
+  EXPECT_EQ(generate(arguments).status, 0) << "without effect";
+  EXPECT_TRUE(contains(generate(arguments + " --do_sample").output, "temperature"));
+  write_file_atomically(folder / "generation_config.json", "[1]");
+  EXPECT_TRUE(contains(generate(arguments).output, "generation_config.json: expected an object"));
   // null is how transformers says: from all tokens.
   write_file_atomically(folder / "generation_config.json", R"({"do_sample": true, "top_k": null})");
   EXPECT_EQ(generated(arguments), generated(arguments + " --top_k 0"));

@@ -16,10 +16,11 @@ void PrintTo(const FamilyCase& c, std::ostream* out) {
   *out << c.model_type;
 }
 
-constexpr FamilyCase kFamilyCases[] = {
-    {"llama", "LlamaDecoderLayer"}, {"mistral", "MistralDecoderLayer"},    {"qwen2", "Qwen2DecoderLayer"},
-    {"qwen3", "Qwen3DecoderLayer"}, {"gemma3_text", "Gemma3DecoderLayer"}, {"phi3", "Phi3DecoderLayer"},
-    {"olmo2", "Olmo2DecoderLayer"}, {"smollm3", "SmolLM3DecoderLayer"},    {"gpt2", "GPT2Block"}};
+constexpr FamilyCase kFamilyCases[] = {{"llama", "LlamaDecoderLayer"},        {"mistral", "MistralDecoderLayer"},
+                                       {"qwen2", "Qwen2DecoderLayer"},        {"qwen3", "Qwen3DecoderLayer"},
+                                       {"gemma3_text", "Gemma3DecoderLayer"}, {"phi3", "Phi3DecoderLayer"},
+                                       {"olmo2", "Olmo2DecoderLayer"},        {"olmo3", "Olmo3DecoderLayer"},
+                                       {"smollm3", "SmolLM3DecoderLayer"},    {"gpt2", "GPT2Block"}};
 
 class QaCommandTest : public TrainCommandTest {
  protected:
@@ -135,6 +136,8 @@ TEST_F(QaCommand, EndsWithOneMessageAtWhatItDoesNotSupport) {
   expect_refused("--config_name " + config_file("llama", {{"quantization_config", {{"bits", 4}}}}),
                  {"quantization_config"});
   expect_refused("--config_name " + config_file("llama", {{"num_key_value_heads", 3}}), {"num_key_value_heads"});
+  expect_refused("--config_name " + config_file("gpt2", {{"n_positions", 16}}),
+                 {"positions for 16", "--max_length 16"});
   expect_refused("--config_name " + config_file("llama") + " --strategy full_shard --wrap_classes BloomBlock",
                  {"BloomBlock", "LlamaDecoderLayer"});
 }

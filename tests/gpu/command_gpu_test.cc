@@ -4,6 +4,7 @@
 
 #include "commands/train_command.h"
 #include "core/file.h"
+#include "support/small_decoder_config.h"
 
 namespace tessera {
 namespace {
@@ -58,6 +59,35 @@ TEST_F(GpuCommand, TrainsBloomAsACpuDoesInEveryTypeAndStrategy) {
     largest_difference = std::max(largest_difference, std::abs(delayed[i] - expected[i]));
   EXPECT_GT(largest_difference, 1e-2);
   EXPECT_LT(delayed.back(), 0.97 * delayed.front());
+}
+
+TEST_F(GpuCommand, TrainsTodaysDecodersAsACpuDoesAndRepeatsItselfWhereAsked) {
+  for (const std::string family : {"qwen3", "gemma3_text"}) {
+    SCOPED_TRACE(family);
+    const std::string config = out(family + ".json");
+    write_file_atomically(config, small_decoder_config(family, 0, 1024).dump());
+    const auto losses = [&](const std::string& name, const std::string& more) {
+      const Ended ended = run_tessera(fmt::format(
+          "train qa --output_dir {} --disable_tqdm --report_to none --config_name {} --tokenizer_name {} "
+          "--train_file {} --max_length 96 --per_device_train_batch_size 4 --learning_rate 1e-3 --max_steps 6 "
+          "--logging_steps 1 {}",
+          out(family + name), config, kTestTokenizer, kTestRows, more));
+      EXPECT_EQ(ended.status, 0) << more << "\n" << ended.output;
+      return logged(ended.output, "loss");
+    };
+    const std::vector<double> expected = losses("cpu", "--device cpu");
+    ASSERT_EQ(expected.size(), 6U);
+    expect_close(losses("fp32", "--device cuda"), expected, 5e-3, "float32");
+    expect_close(losses("off", "--device cuda --bf16 --strategy zero3 --offload_optimizer --offload_param"), expected,
+                 0.1, "offloaded");
+    const std::string exact = "--device cuda --bf16 --full_determinism ";
+    const std::vector<double> whole = losses("whole", exact + "--save_strategy steps --save_steps 3");
+    expect_close(whole, expected, 0.1, "bf16");
+    EXPECT_EQ(losses("sharded", exact + "--strategy full_shard --gradient_checkpointing"), whole);
+    EXPECT_EQ(losses("rest", fmt::format("{} --strategy zero2 --resume_from_checkpoint {}/checkpoint-3", exact,
+                                         out(family + "whole"))),
+              std::vector<double>(whole.begin() + 3, whole.end()));
+  }
 }
 
 TEST_F(GpuCommand, GoesOnFromACheckpointAndRepeatsItselfWhereAsked) {

@@ -175,6 +175,7 @@ TEST_F(KernelsOnGpu, RmsNormEqualsThePlainOne) {
     for (const RmsWeight how : {RmsWeight::kAfterRounding, RmsWeight::kBeforeRounding, RmsWeight::kOnePlus}) {
       for (const auto& rows : rows_cases()) check_rms_norm(rows, how, type, gpu_);
       check_rms_norm({{5, 12'288}}, how, type, gpu_);
+      check_rms_norm({{70'000, 16}}, how, type, gpu_);  // more rows than 1,024 partial sums of 64
       check_rms_norm_of_heads(how, type, gpu_);
     }
   }

@@ -67,9 +67,10 @@ INSTANTIATE_TEST_SUITE_P(All, TextModelOf, testing::Values(kBloom, kQwen3),
                          [](const auto& tested) { return tested.param == kBloom ? "bloom" : "qwen3"; });
 
 TEST(TextModel, RefusesWhatItCannotMake) {
-  EXPECT_TRUE(contains(message_of([] { make_text_model(R"({"model_type": "mixtral"})", 1); }),
-                       "the config: model_type: expected one of bloom, gemma3_text, gpt2, llama, mistral, olmo2, phi3, "
-                       "qwen2, qwen3, smollm3, tessera-gpt, found \"mixtral\""));
+  EXPECT_TRUE(
+      contains(message_of([] { make_text_model(R"({"model_type": "mixtral"})", 1); }),
+               "the config: model_type: expected one of bloom, gemma3_text, gpt2, llama, mistral, olmo2, olmo3, phi3, "
+               "qwen2, qwen3, smollm3, tessera-gpt, found \"mixtral\""));
   EXPECT_TRUE(contains(message_of([] { make_text_model("{", 1); }), "the config:1:2"));
   EXPECT_TRUE(contains(message_of([] { load_text_model("/no/such/folder"); }), "/no/such/folder"));
   EXPECT_NE(message_of([] { next_token_batch({{1}, {}}, at::kCPU); }), "nothing was thrown");

@@ -66,11 +66,12 @@ std::vector<ModelCase> decoder_cases() {
   const auto add = [&](const std::vector<std::string>& keys, std::initializer_list<const char*> names) {
     for (const char* name : names) cases.push_back({name, keys, 1e-5});
   };
-  add({"attention_dropout"},
-      {"llama",        "llama_tied_biases", "llama_mqa",       "llama_linear", "llama_dynamic", "llama_rope3",
-       "llama_yarn",   "llama_yarn_factor", "llama_yarn_full", "mistral",      "mistral_full",  "qwen2",
-       "qwen2_window", "qwen2_yarn",        "qwen3",           "qwen3_tied",   "gemma3",        "gemma3_scaled",
-       "olmo2",        "smollm3",           "smollm3_window"});
+  add({"attention_dropout"}, {"llama",           "llama_tied_biases", "llama_mqa",     "llama_linear",
+                              "llama_dynamic",   "llama_rope3",       "llama_yarn",    "llama_yarn_factor",
+                              "llama_yarn_full", "mistral",           "mistral_full",  "qwen2",
+                              "qwen2_window",    "qwen2_yarn",        "qwen3",         "qwen3_tied",
+                              "gemma3",          "gemma3_scaled",     "olmo2",         "olmo3",
+                              "olmo3_yarn",      "smollm3",           "smollm3_window"});
   add({"attention_dropout", "resid_pdrop"}, {"phi3", "phi3_partial", "phi3_longrope", "phi3_longrope_partial"});
   add({"attn_pdrop", "resid_pdrop", "embd_pdrop"}, {"gpt2", "gpt2_variants"});
   return cases;

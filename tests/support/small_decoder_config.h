@@ -11,8 +11,8 @@ namespace tessera {
 
 // The families of today's decoders, by their model_type.
 inline const std::vector<std::string>& decoder_families() {
-  static const std::vector<std::string> names = {"llama", "mistral", "qwen2", "qwen3",  "gemma3_text",
-                                                 "phi3",  "olmo2",   "gpt2",  "smollm3"};
+  static const std::vector<std::string> names = {"llama", "mistral", "qwen2", "qwen3", "gemma3_text",
+                                                 "phi3",  "olmo2",   "olmo3", "gpt2",  "smollm3"};
   return names;
 }
 
@@ -36,6 +36,9 @@ inline Json small_decoder_config(const std::string& family, double dropout = 0, 
     set({{"head_dim", 32}, {"query_pre_attn_scalar", 20}, {"sliding_window", 3}, {"sliding_window_pattern", 2}});
   }
   if (family == "phi3") set({{"resid_pdrop", dropout}, {"sliding_window", 5}, {"pad_token_id", 0}});
+  if (family == "olmo3") {
+    set({{"sliding_window", 4}, {"layer_types", {"sliding_attention", "full_attention", "sliding_attention"}}});
+  }
   if (family == "smollm3") set({{"no_rope_layer_interval", 2}, {"pad_token_id", 0}});
   return config;
 }

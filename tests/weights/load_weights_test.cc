@@ -10,8 +10,11 @@
 #include <cmath>
 #include <limits>
 
+#include "model/language_model.h"
+#include "model/parameters.h"
 #include "support/cpu_memory.h"
 #include "support/shell_module.h"
+#include "support/small_decoder_config.h"
 #include "support/test_folder.h"
 #include "support/weight_files.h"
 #include "weights/model_folder.h"
@@ -125,6 +128,50 @@ TEST(LoadWeights, BuffersAreFilledAndOldBatchNormsMayLackTheirCount) {
   load_weights(*model, Weights::open(folder.path() / "old.pth"));
   EXPECT_EQ(model->named_buffers()["1.num_batches_tracked"].item<std::int64_t>(), 1);  // as it was
   EXPECT_TRUE(at::equal(model->named_buffers()["1.running_var"], tensor_of(weights, "1.running_var")));
+}
+
+// The published GPT-2 holds each layer's causal mask, older Llamas the frequencies of their rotary positions.
+TEST(LoadLanguageModel, IgnoresBuffersOfOlderFiles) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"gpt2", {"h.0.attn.bias", "h.1.attn.masked_bias"}}, {"llama", {"layers.0.self_attn.rotary_emb.inv_freq"}}};
+  for (const auto& [family, buffers] : cases) {
+    SCOPED_TRACE(family);
+    const TestFolder folder;
+    const auto model = make_language_model(small_decoder_config(family));
+    initialise(*model, 1);
+    std::vector<NamedTensor> tensors;
+    for (const auto& item : model->named_parameters()) tensors.push_back({item.key(), item.value().detach()});
+    for (const std::string& name : buffers) {
+      tensors.push_back({name, at::ones({1, 1, 4, 4})});
+      tensors.push_back({model->base_prefix() + "." + name, at::ones({1, 1, 4, 4})});
+    }
+    write_model_folder(folder.path() / "old", model->config(), tensors);
+    const auto loaded = load_language_model(ModelFolder::open(folder.path() / "old"), at::kFloat);
+    for (const auto& item : loaded->named_parameters()) {
+      EXPECT_TRUE(at::equal(item.value(), model->named_parameters()[item.key()])) << item.key();
+    }
+    tensors.push_back({"score.weight", at::ones({2, 64})});
+    write_model_folder(folder.path() / "other", model->config(), tensors);
+    EXPECT_REFUSED(load_language_model(ModelFolder::open(folder.path() / "other"), at::kFloat),
+                   "unknown to the model: score.weight");
+  }
+}
+
+// transformers 5 would keep both, transformers 4 the embedding alone.
+TEST(LoadLanguageModel, RefusesAHeadThatIsTiedToAnotherEmbedding) {
+  const TestFolder folder;
+  const auto model = make_language_model(small_decoder_config("qwen3"));
+  initialise(*model, 1);
+  std::vector<NamedTensor> tensors;
+  for (const auto& item : model->named_parameters()) tensors.push_back({item.key(), item.value().detach()});
+  const at::Tensor embedding = model->named_parameters()["model.embed_tokens.weight"].detach();
+  tensors.push_back({"lm_head.weight", embedding.clone()});
+  write_model_folder(folder.path() / "same", model->config(), tensors);
+  load_language_model(ModelFolder::open(folder.path() / "same"), at::kFloat);
+  tensors.back().tensor = embedding + 1;
+  write_model_folder(folder.path() / "other", model->config(), tensors);
+  EXPECT_REFUSED(load_language_model(ModelFolder::open(folder.path() / "other"), at::kFloat),
+                 "different in the file: model.embed_tokens.weight and lm_head.weight (\"tie_word_embeddings\": false");
 }
 
 TEST(LoadWeights, ManyThreadsAndPiecesGiveTheSameBytes) {

@@ -1,4 +1,4 @@
-"""References for today's decoder families: tests/data/models/{llama,mistral,qwen2,qwen3,gemma3,phi3,olmo2,smollm3,gpt2}*.
+"""References for today's decoder families: tests/data/models/{llama,mistral,qwen2,qwen3,gemma3,phi3,olmo2,olmo3,smollm3,gpt2}*.
 
 Each file is one case of decoder_cases.py in the format of models.py, with more in it:
     greedy_free         32 greedy tokens of each row, by the original's own `generate`

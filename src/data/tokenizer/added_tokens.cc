@@ -99,8 +99,10 @@ void AddedTokens::split(std::string_view text, bool normalized, std::vector<Segm
       auto [begin, end, id] = *found;
       const AddedToken& token = tokens_.at(id);
       if (token.single_word && (ends_with_word(text.substr(0, begin)) || begins_with_word(text.substr(end)))) continue;
-      if (token.lstrip) begin = std::max(begin_of_trailing_space(text.substr(0, begin)), done);
-      if (token.rstrip) end += end_of_leading_space(text.substr(end));
+      // The token before may have taken white space past this one's beginning or end: then there is no more to take.
+      if (token.lstrip) begin = begin < done ? done : done + begin_of_trailing_space(text.substr(done, begin - done));
+      if (token.rstrip) end = end < done ? done : end + end_of_leading_space(text.substr(end));
+      if (begin >= end) continue;
       if (done < begin) segments.push_back({text.substr(done, begin - done), -1});
       segments.push_back({text.substr(begin, end - begin), id});
       done = end;

@@ -113,7 +113,13 @@ void read_into(const JsonReader& component, PreTokenizers& all) {
               component.boolean("invert"));
   } else if (type == "Metaspace") {
     const Metaspace metaspace = read_metaspace(component);
-    all.asks_for_beginning |= metaspace.prepend_scheme == PrependScheme::kFirst;
+    const bool is_first = metaspace.prepend_scheme == PrependScheme::kFirst;
+    if (is_first && all.puts_text_in_front) {
+      component.refuse(
+          "prepend_scheme \"first\" is not supported behind a pre-tokenizer that puts a mark or a space in front");
+    }
+    all.asks_for_beginning |= is_first;
+    all.puts_text_in_front |= metaspace.prepend_scheme != PrependScheme::kNever;
     all.steps.emplace_back([metaspace](Pieces& pieces) { mark_spaces(metaspace, pieces); });
   } else if (type == "Digits") {
     component.allow_only({"type", "individual_digits"});
@@ -143,6 +149,7 @@ PreTokenizers read_pre_tokenizers(const JsonReader& component) {
 
 void PreTokenizers::add_byte_level(bool add_prefix_space, bool use_regex) {
   if (add_prefix_space) {
+    puts_text_in_front = true;
     steps.emplace_back([](Pieces& pieces) {
       for (std::string_view& piece : pieces.views) {
         if (piece.front() != ' ') piece = pieces.made.emplace_back(" " + std::string(piece));

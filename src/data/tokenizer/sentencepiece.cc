@@ -129,15 +129,17 @@ std::string how_to_convert(const fs::path& folder, const std::string& options) {
   return fmt::format(
       "make a tokenizer.json of it: python3 -c \"from transformers import AutoTokenizer; "
       "AutoTokenizer.from_pretrained('{0}'{1}).save_pretrained('{0}')\"",
-      folder.string(), options);
+      folder.empty() ? "." : folder.string(), options);
 }
 
 TokenizerParts read_sentencepiece(const fs::path& path) {
   const std::string origin = path.string(), advice = how_to_convert(path.parent_path());
   const SentencePieceModel model = parse_sentencepiece(read_file(path), origin);
-  if (model.kind != SentencePieceModel::kBpe || model.has_character_map) {
-    throw UsageError(
-        fmt::format("{}: only BPE models without a normal form of their own can be read; {}", origin, advice));
+  if (model.kind != SentencePieceModel::kBpe) {
+    throw UsageError(origin + ": only BPE models are supported, and this one is Unigram, words or characters");
+  }
+  if (model.has_character_map) {
+    throw UsageError(fmt::format("{}: models with a normal form of their own cannot be read; {}", origin, advice));
   }
   Vocabulary vocabulary = vocabulary_of(model, origin);
   const fs::path config_path = path.parent_path() / "tokenizer_config.json";

@@ -52,6 +52,7 @@ TEST_F(SentencePiece, IsReadAsTransformersReadsALlamaTokenizer) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("ab abA[INST]b"), true), "ab abAb");
   EXPECT_EQ(tokenizer.bos_id(), 1);
   EXPECT_EQ(tokenizer.eos_id(), 2);
+  EXPECT_EQ(tokenizer.padding_side(), PaddingSide::kLeft);
   EXPECT_EQ(Tokenizer::load(folder_ / "tokenizer.model").content_hash(), tokenizer.content_hash());
 }
 
@@ -71,8 +72,17 @@ TEST_F(SentencePiece, OthersAreRefusedWithTheWayToConvertThem) {
   write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer",
                                      "added_tokens_decoder": {"10": {"content": "<pad>", "special": true}}})");
   EXPECT_NE(refusal().find("added_tokens_decoder.10: not supported beside"), std::string::npos) << refusal();
+  write("tokenizer.model", model_of_kind(2, field(3, field(2, "map"))));
+  EXPECT_NE(refusal().find("tokenizer.model: models with a normal form of their own cannot be read; make a"),
+            std::string::npos)
+      << refusal();
+}
+
+// Converting it would give a tokenizer.json that is refused too.
+TEST_F(SentencePiece, UnigramModelsAreRefusedWithoutAWayToConvertThem) {
   write("tokenizer.model", model_of_kind(1));
-  EXPECT_NE(refusal().find("tokenizer.model: only BPE models without a normal form"), std::string::npos) << refusal();
+  EXPECT_EQ(refusal(), (folder_ / "tokenizer.model").string() +
+                           ": only BPE models are supported, and this one is Unigram, words or characters");
 }
 
 TEST_F(SentencePiece, BrokenFilesAreRefused) {

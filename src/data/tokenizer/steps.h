@@ -45,6 +45,7 @@ struct PreTokenizers {
   // are, and the model reads bytes.
   bool ends_in_bytes = false;
   bool asks_for_beginning = false;  // a step needs Pieces::has_beginning
+  bool puts_text_in_front = false;  // a step may begin a piece with a mark or a space
 
   void add_byte_level(bool add_prefix_space, bool use_regex);
   // The step that `ends_in_bytes` saves, for models that need characters and for steps that follow.

@@ -1,4 +1,4 @@
-// Text to token ids and back, as the `tokenizers` package does it, for the byte-level BPE family.
+// Text to token ids and back, as the `tokenizers` package does it, for BPE vocabularies.
 //
 // Immutable after loading, so any number of threads may use one. Does not depend on torch. docs/tokenizer.md lists the
 // supported parts of the format.
@@ -27,7 +27,7 @@ struct ByteRange {
 
 class Tokenizer {
  public:
-  // `path`: a tokenizer.json, or a folder that holds one, or a folder with vocab.json + merges.txt.
+  // `path`: a tokenizer.json or tokenizer.model, or a folder that holds one, or a folder with vocab.json + merges.txt.
   // tokenizer_config.json and special_tokens_map.json beside it, if any, name the special tokens. Throws Error naming
   // the file and the component that is unsupported or wrong.
   static Tokenizer load(const std::filesystem::path& path);

@@ -62,6 +62,13 @@ std::optional<std::string> special_name(const JsonReader& component, const char*
   return value->is_object() ? value->text("content") : value->as_text();
 }
 
+// transformers' classes that pad on the left unless tokenizer_config.json says otherwise.
+bool pads_left(std::string_view tokenizer_class) {
+  if (tokenizer_class.ends_with("Fast")) tokenizer_class.remove_suffix(4);
+  return tokenizer_class == "LlamaTokenizer" || tokenizer_class == "CodeLlamaTokenizer" ||
+         tokenizer_class == "GemmaTokenizer" || tokenizer_class == "CohereTokenizer";
+}
+
 // tokenizer_config.json, then special_tokens_map.json, which wins where they differ (as in transformers 4).
 void read_names(const fs::path& folder, TokenizerParts& parts) {
   std::optional<std::string> names[3];
@@ -74,6 +81,7 @@ void read_names(const fs::path& folder, TokenizerParts& parts) {
     for (std::size_t i = 0; i < 3; ++i) {
       if (auto name = special_name(component, kKeys[i])) names[i] = std::move(name);
     }
+    if (pads_left(component.text("tokenizer_class", ""))) parts.padding_side = PaddingSide::kLeft;
     if (!component.has("padding_side")) continue;
     const std::string side = component.text("padding_side");
     if (side != "left" && side != "right") component.at("padding_side").refuse_value("left or right");

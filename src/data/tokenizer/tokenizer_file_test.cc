@@ -100,6 +100,18 @@ TEST_F(TokenizerFolder, TheFilesBesideNameTheSpecialTokens) {
   EXPECT_EQ(tokenizer.vocab_size(), 8000);
 }
 
+TEST_F(TokenizerFolder, TheClassDecidesThePaddingSideIfTheConfigDoesNot) {
+  write("tokenizer.json", changed_file("bloom_like", Json::object()));
+  const auto side_of = [&](const std::string& config) {
+    write("tokenizer_config.json", config);
+    return Tokenizer::load(folder_).padding_side();
+  };
+  EXPECT_EQ(side_of(R"({"tokenizer_class": "LlamaTokenizer"})"), PaddingSide::kLeft);
+  EXPECT_EQ(side_of(R"({"tokenizer_class": "GemmaTokenizerFast"})"), PaddingSide::kLeft);
+  EXPECT_EQ(side_of(R"({"tokenizer_class": "LlamaTokenizer", "padding_side": "right"})"), PaddingSide::kRight);
+  EXPECT_EQ(side_of(R"({"tokenizer_class": "Qwen2Tokenizer"})"), PaddingSide::kRight);
+}
+
 TEST_F(TokenizerFolder, ASpecialTokenThatTheVocabularyLacksIsRefused) {
   write("tokenizer.json", changed_file("bloom_like", Json::object()));
   write("tokenizer_config.json", R"({"pad_token": "[PAD]"})");
@@ -190,6 +202,20 @@ TEST(TokenizerFile, MetaspaceThatMarksTheBeginningIsRefusedBehindANormalizerThat
             std::string::npos);
   EXPECT_EQ(refusal_of(Json{{"type", "NFC"}}), "accepted");
   EXPECT_EQ(refusal_of(nullptr), "accepted");
+}
+
+TEST(TokenizerFile, MetaspaceThatMarksTheBeginningIsRefusedBehindAStepThatPutsTextInFront) {
+  const Json first = {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "first"}};
+  Json before = {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "always"}};
+  const auto refusal_of = [&] {
+    return refusal_of_changes(
+        Json{{"normalizer", nullptr}, {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {before, first}}}}});
+  };
+  EXPECT_NE(refusal_of().find("pretokenizers[1]: prepend_scheme \"first\" is not supported behind"), std::string::npos);
+  before["prepend_scheme"] = "never";
+  EXPECT_EQ(refusal_of(), "accepted");
+  before = {{"type", "ByteLevel"}, {"add_prefix_space", true}};
+  EXPECT_NE(refusal_of().find("is not supported behind"), std::string::npos);
 }
 
 TEST_F(TokenizerFolder, TheContentHashFollowsTheContent) {

@@ -28,6 +28,28 @@ TEST(Tokenizer, SpecialTokensInTheTextAreFoundAndCanBeLeftOut) {
   EXPECT_EQ(tokenizer.decode(ids, true), "Hello");
 }
 
+// As in the original: what a token has taken on its right leaves nothing for the next one, or only its right part.
+TEST(Tokenizer, AddedTokensOfWhiteSpaceTakeEachSpaceOnce) {
+  const auto ids_of = [](bool lstrip, bool rstrip, const std::string& text) {
+    Json file = Json::parse(R"({"model": {"vocab": {"a": 0}, "merges": []}})");
+    file["added_tokens"] = {{{"id", 1},
+                             {"content", "  "},
+                             {"single_word", false},
+                             {"lstrip", lstrip},
+                             {"rstrip", rstrip},
+                             {"normalized", false},
+                             {"special", true}}};
+    return Tokenizer::from_json(file.dump(), "t.json").encode(text);
+  };
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(ids_of(true, true, "a     a"), (Ids{0, 1, 0}));
+  EXPECT_EQ(ids_of(true, false, "a    a"), (Ids{0, 1, 1, 0}));
+  EXPECT_EQ(ids_of(false, true, "a    a"), (Ids{0, 1, 1, 0}));
+  const std::string spaces(1 << 19, ' ');  // quadratic time would be minutes
+  EXPECT_EQ(ids_of(true, false, spaces).size(), spaces.size() / 2);
+  EXPECT_EQ(ids_of(false, true, spaces).size(), spaces.size() / 2);
+}
+
 TEST(Tokenizer, BrokenUtf8IsReadAsReplacementCharacters) {
   const Tokenizer tokenizer = bloom_like();
   EXPECT_EQ(tokenizer.encode("a\xFF\xE2\x82z"), tokenizer.encode("a\uFFFD\uFFFDz"));

@@ -179,7 +179,18 @@ TEST(ImportScript, AsksForTheJobIfNoneOrSeveralFit) {
   EXPECT_NE(broken_refusal("two_jobs.sbatch").find("say which with --job"), std::string::npos);
   ImportRequest request = import_request(kScripts / "broken" / "unknown_model.sbatch");
   request.job = "bloom-qa";
-  EXPECT_EQ(spec_of(import_script(request)).settings.text("model_name_or_path"), "gpt2");
+  EXPECT_EQ(spec_of(import_script(request)).settings.text("model_name_or_path"), "facebook/opt-125m");
+}
+
+TEST_F(ImportedText, TheModelsNameSaysTheJob) {
+  const auto job_of = [&](const std::string& model) {
+    return spec_of(import("#SBATCH -N 1\npython train.py --model_name_or_path " + model + "\n")).job;
+  };
+  for (const char* model : {"gpt2", "microsoft/Phi-3-mini-4k-instruct", "meta-llama/Llama-3.2-1B", "Qwen/Qwen3-0.6B"}) {
+    EXPECT_EQ(job_of(model), "qa") << model;
+  }
+  EXPECT_EQ(job_of("bigscience/bloom-560m"), "bloom-qa");
+  EXPECT_EQ(job_of("/home/sophia/bloom-560m"), "bloom-qa");
 }
 
 TEST(ImportScript, OfTwoTrainingsTheUserChoosesOne) {

@@ -184,7 +184,8 @@ std::pair<const JobTraits*, std::string> guess_job(const LaunchLine& launch, con
     throw UsageError(fmt::format("--job {}: there is no such job; jobs: {}", printable(wanted, 40), join(all, ", ")));
   }
   const NamedValues values = named_values(launch);
-  const auto of_families = {"llama", "qwen", "mistral", "gemma", "phi", "olmo", "smollm", "gpt2"};
+  // Not "phi": Sophia and Phil have home folders.
+  const auto of_families = {"llama", "qwen", "mistral", "gemma", "phi-", "phi3", "phi4", "olmo", "smollm", "gpt2"};
   std::map<std::string, std::string> reasons = {{"bloom-qa", reason_for_text_model(values, {"bloom"})},
                                                 {"qa", reason_for_text_model(values, of_families)},
                                                 {"resnet-tinyimagenet", reason_for_resnet(values, launch)},

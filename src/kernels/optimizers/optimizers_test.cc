@@ -1,5 +1,5 @@
-// AdamW, Adam, SGD and Lion against torch.optim's steps (tools/references/kernels.py) or the published formula, and
-// what shards and types must not change.
+// AdamW, Adam, SGD and Lion against torch.optim's steps (tools/references/kernel_cases.py) or the published formula,
+// and what shards and types must not change.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -14,10 +14,18 @@ const std::array kFamilies = {
     Family{"bloom", "BloomForCausalLM", read_bloom},       Family{"gemma3_text", "Gemma3ForCausalLM", read_gemma3},
     Family{"gpt2", "GPT2LMHeadModel", read_gpt2},          Family{"llama", "LlamaForCausalLM", read_llama},
     Family{"mistral", "MistralForCausalLM", read_mistral}, Family{"olmo2", "Olmo2ForCausalLM", read_olmo2},
-    Family{"phi3", "Phi3ForCausalLM", read_phi3},          Family{"qwen2", "Qwen2ForCausalLM", read_qwen2},
-    Family{"qwen3", "Qwen3ForCausalLM", read_qwen3},       Family{"smollm3", "SmolLM3ForCausalLM", read_smollm3},
-    Family{"tessera-gpt", nullptr, read_tessera_gpt},
+    Family{"olmo3", "Olmo3ForCausalLM", read_olmo3},       Family{"phi3", "Phi3ForCausalLM", read_phi3},
+    Family{"qwen2", "Qwen2ForCausalLM", read_qwen2},       Family{"qwen3", "Qwen3ForCausalLM", read_qwen3},
+    Family{"smollm3", "SmolLM3ForCausalLM", read_smollm3}, Family{"tessera-gpt", nullptr, read_tessera_gpt},
 };
+
+// What no family supports.
+void check_rest(const JsonReader& config) {
+  refuse_if_set(config, {"quantization_config", "per_layer_config"});
+  if (!config.json().contains("is_causal")) return;
+  const JsonReader causal = config.at("is_causal");
+  if (causal.json() != Json(true)) causal.refuse_value("true: Tessera's tokens never see those after them");
+}
 
 // A list with one entry per layer, cut or repeated.
 void fit_list(Json& config, const char* key, std::int64_t num_layers) {
@@ -45,9 +53,11 @@ std::shared_ptr<LanguageModel> make_language_model(const Json& config, const std
   const JsonSource source{&config, origin};
   const JsonReader reader(source);
   const Family& family = family_of(reader);
+  check_rest(reader);
   const DecoderDescription decoder = family.read(reader);
   Json kept = config;
-  if (family.architecture != nullptr && !reader.has("architectures")) kept["architectures"] = {family.architecture};
+  // A folder of the model without its head names another class.
+  if (family.architecture != nullptr) kept["architectures"] = {family.architecture};
   return std::make_shared<LanguageModel>(decoder, std::move(kept), options);
 }
 

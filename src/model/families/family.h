@@ -3,6 +3,7 @@
 // understood is refused by name; everything else in a config is kept as it is.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -32,6 +33,7 @@ DecoderDescription read_gpt2(const JsonReader& config);
 DecoderDescription read_llama(const JsonReader& config);
 DecoderDescription read_mistral(const JsonReader& config);
 DecoderDescription read_olmo2(const JsonReader& config);
+DecoderDescription read_olmo3(const JsonReader& config);
 DecoderDescription read_phi3(const JsonReader& config);
 DecoderDescription read_qwen2(const JsonReader& config);
 DecoderDescription read_qwen3(const JsonReader& config);
@@ -52,7 +54,10 @@ struct LlamaDefaults {
   double theta = 10000;
   bool is_tied = false;
   bool rotates_parts = false;  // RotaryDefaults::may_be_partial
+  bool reads_rotaries = true;  // no: the family does, Gemma's layers differ
   const char* activation_key = "hidden_act";
+  const char* activation = "silu";
+  std::optional<std::int64_t> padding_id{};
 };
 DecoderDescription read_llama_like(const JsonReader& config, const LlamaDefaults& defaults);
 
@@ -60,24 +65,26 @@ DecoderDescription read_llama_like(const JsonReader& config, const LlamaDefaults
 struct RotaryDefaults {
   double theta;
   std::int64_t max_positions, head_dim;
-  // Phi-3: rotates a part of each head, and knows "longrope" alone, under older names too.
+  // Phi-3: rotates a part of each head, and knows "longrope" alone, under older names too, for which its cache is
+  // filled again.
   bool may_be_partial = false;
 };
 Rotary read_rotary(const JsonReader& config, const RotaryDefaults& defaults);
-// The same from the values of one kind of layers; null: as if absent.
+// The same from the values of one kind of layers, none: plain. The config's own "rope_theta" is not read.
 Rotary read_rotary(const JsonReader& config, const std::optional<JsonReader>& values, const RotaryDefaults& defaults);
+double read_theta(const JsonReader& config, const char* key, double preset);
 
 // hidden_size / num_heads, which must be whole.
 std::int64_t head_dim_of(const JsonReader& config, const DecoderShape& shape);
 // "layer_types" gives each layer `window` or none; without it, `slides` says which layers have one.
-void read_windows(const JsonReader& config, std::int64_t window, bool (*slides)(std::int64_t layer, std::int64_t param),
-                  std::int64_t param, DecoderShape& shape);
+void read_windows(const JsonReader& config, std::int64_t window, const std::function<bool(std::int64_t layer)>& slides,
+                  DecoderShape& shape);
 // A number above 0, or 0 where the key is absent or null.
 std::int64_t read_window(const JsonReader& config, const char* key, std::int64_t preset);
-// The row of the embedding that gets no gradient.
-void read_padding(const JsonReader& config, DecoderShape& shape);
+// The row of the embedding that gets no gradient: `preset` where the key is absent, none where it is null.
+void read_padding(const JsonReader& config, std::optional<std::int64_t> preset, DecoderShape& shape);
 
-// Refuses the key unless it is absent, null or false.
+// Refuses the key unless it is absent, null, false or an empty object.
 void refuse_if_set(const JsonReader& config, std::initializer_list<const char*> keys);
 
 }  // namespace tessera

@@ -7,27 +7,33 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kGlobal = 0, kLocal = 1;  // of the rotary positions
+constexpr std::int64_t kMaxPositionsOfGemma = 131072;
 
+// Files of transformers 4 have scaling for global layers alone.
 std::vector<Rotary> read_both(const JsonReader& config, std::int64_t head_dim) {
-  RotaryDefaults global{1'000'000, 131072, head_dim}, local{10'000, 131072, head_dim};
-  if (const auto values = config.find("rope_parameters"); values && !config.has("rope_scaling")) {
-    return {read_rotary(config, values->find("full_attention"), global),
-            read_rotary(config, values->find("sliding_attention"), local)};
+  const RotaryDefaults global{read_theta(config, "rope_theta", 1'000'000), kMaxPositionsOfGemma, head_dim},
+      local{read_theta(config, "rope_local_base_freq", 10'000), kMaxPositionsOfGemma, head_dim};
+  const auto values = config.find("rope_parameters"), scaling = config.find("rope_scaling");
+  if (!values) return {read_rotary(config, scaling, global), read_rotary(config, {}, local)};
+  if (scaling && scaling->json() != Json::object()) {
+    scaling->refuse("expected none beside rope_parameters, whose full_attention says it");
   }
-  // Files of transformers 4: scaling is for global layers alone.
-  local.theta = config.real({"rope_local_base_freq"}, 1e-3, 1e15, local.theta);
-  return {read_rotary(config, global), Rotary{.theta = local.theta, .num_rotated = head_dim}};
+  return {read_rotary(config, values->find("full_attention"), global),
+          read_rotary(config, values->find("sliding_attention"), local)};
 }
 
 }  // namespace
 
 DecoderDescription read_gemma3(const JsonReader& config) {
   DecoderDescription decoder = read_llama_like(config, {.block_class = "Gemma3DecoderLayer",
-                                                        .max_positions = 131072,
+                                                        .max_positions = kMaxPositionsOfGemma,
                                                         .num_key_value_heads = 4,
                                                         .head_dim = 256,
                                                         .is_tied = true,
-                                                        .activation_key = "hidden_activation"});
+                                                        .reads_rotaries = false,
+                                                        .activation_key = "hidden_activation",
+                                                        .activation = "gelu_pytorch_tanh",
+                                                        .padding_id = 0});
   DecoderShape& shape = decoder.shape;
   refuse_if_set(config, {"use_bidirectional_attention"});
   shape.has_qkv_bias = shape.has_output_bias = config.boolean({"attention_bias"}, false);
@@ -37,8 +43,12 @@ DecoderDescription read_gemma3(const JsonReader& config) {
   shape.attention_scale = 1 / std::sqrt(config.real({"query_pre_attn_scalar"}, 1e-6, 1e9, 256.0));
   shape.rotaries = read_both(config, shape.head_dim);
   const std::int64_t pattern = config.integer({"sliding_window_pattern"}, 1, kMaxLayers, 6);
-  const auto slides = [](std::int64_t layer, std::int64_t interval) { return (layer + 1) % interval != 0; };
-  read_windows(config, read_window(config, "sliding_window", 4096), slides, pattern, shape);
+  const std::int64_t window = read_window(config, "sliding_window", 4096);
+  if (window == 0 && !config.has("layer_types") && pattern > 1) {
+    config.refuse_member("sliding_window", "null, but without layer_types there are layers that need it");
+  }
+  read_windows(
+      config, window, [&](std::int64_t layer) { return (layer + 1) % pattern != 0; }, shape);
   for (LayerShape& layer : shape.layers) layer.rotary = layer.window > 0 ? kLocal : kGlobal;
   DecoderNames& names = decoder.names;
   names.query_norm = "self_attn.q_norm";

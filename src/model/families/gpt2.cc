@@ -21,6 +21,7 @@ DecoderNames gpt2_names() {
   names.norm_before_mlp = "ln_2";
   names.up = "mlp.c_fc";
   names.down = "mlp.c_proj";
+  names.old_buffers = {"attn.bias", "attn.masked_bias"};  // the causal mask: the published files have it
   return names;
 }
 
@@ -54,7 +55,7 @@ DecoderDescription read_gpt2(const JsonReader& config) {
   s.attention_dropout = config.real({"attn_pdrop"}, 0, kMaxDropout, 0.1);
   s.initializer_range = config.real({"initializer_range"}, 0, 1e3, 0.02);
   s.residual_initializer_scale = 1 / std::sqrt(2.0 * static_cast<double>(s.num_layers));
-  refuse_if_set(config, {"scale_attn_by_inverse_layer_idx", "add_cross_attention", "quantization_config"});
+  refuse_if_set(config, {"scale_attn_by_inverse_layer_idx", "add_cross_attention"});
   if (!config.boolean({"scale_attn_weights"}, true)) s.attention_scale = 1;
   return decoder;
 }

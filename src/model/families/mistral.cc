@@ -1,4 +1,4 @@
-// Mistral: one window for all layers, or none.
+// Mistral: one window for all layers, or none. With "layer_types" it is what transformers calls Ministral.
 #include "model/families/family.h"
 
 namespace tessera {
@@ -7,7 +7,8 @@ DecoderDescription read_mistral(const JsonReader& config) {
   DecoderDescription decoder = read_llama_like(
       config, {.block_class = "MistralDecoderLayer", .max_positions = 131072, .num_key_value_heads = 8});
   const std::int64_t window = read_window(config, "sliding_window", 4096);
-  for (LayerShape& layer : decoder.shape.layers) layer.window = window;
+  read_windows(
+      config, window, [](std::int64_t) { return true; }, decoder.shape);
   return decoder;
 }
 

@@ -4,8 +4,11 @@
 namespace tessera {
 
 DecoderDescription read_phi3(const JsonReader& config) {
-  DecoderDescription decoder = read_llama_like(
-      config, {.block_class = "Phi3DecoderLayer", .max_positions = 4096, .norm_epsilon = 1e-5, .rotates_parts = true});
+  DecoderDescription decoder = read_llama_like(config, {.block_class = "Phi3DecoderLayer",
+                                                        .max_positions = 4096,
+                                                        .norm_epsilon = 1e-5,
+                                                        .rotates_parts = true,
+                                                        .padding_id = 32000});
   DecoderShape& shape = decoder.shape;
   shape.qkv = QkvLayout::kStacked;
   shape.hidden_dropout = config.real({"resid_pdrop"}, 0, kMaxDropout, 0.0);

@@ -8,8 +8,8 @@ void read_qwen_windows(const JsonReader& config, DecoderShape& shape) {
   const bool uses_window = config.boolean({"use_sliding_window"}, false);
   const std::int64_t window = uses_window ? read_window(config, "sliding_window", 4096) : 0;
   const std::int64_t num_full = config.integer({"max_window_layers"}, 0, kMaxLayers, 28);
-  const auto slides = [](std::int64_t layer, std::int64_t first) { return layer >= first; };
-  read_windows(config, window, slides, num_full, shape);
+  read_windows(
+      config, window, [&](std::int64_t layer) { return layer >= num_full; }, shape);
 }
 
 }  // namespace

@@ -34,6 +34,13 @@ struct RopeReader {
   }
 };
 
+// Values by kinds of layers would be passed over as unknown keys.
+void check_is_flat(const JsonReader& values) {
+  for (const auto& [name, value] : values.members()) {
+    if (value.is_object()) value.refuse("this family has the same rotary positions in all layers");
+  }
+}
+
 RotaryKind kind_of(const RopeReader& rope) {
   if (!rope.values) return RotaryKind::kPlain;
   const char* key = rope.values->has("rope_type") ? "rope_type" : "type";
@@ -79,6 +86,13 @@ void read_yarn(const RopeReader& rope, Rotary& rotary) {
   rotary.truncates = rope.values->boolean({"truncate"}, true);
 }
 
+double read_attention_factor(const RopeReader& rope, double usual) {
+  const double factor = rope.real("attention_factor", 0, kMostFactor, usual);
+  // sqrt and log of positions up to 1.
+  if (!std::isfinite(factor)) rope.values->refuse("the attention factor that follows from it is not a finite number");
+  return factor;
+}
+
 std::vector<double> read_factors(const RopeReader& rope, const char* key, std::int64_t num_rotated) {
   const JsonReader list = rope.values->at(key);
   if (static_cast<std::int64_t>(list.size()) != num_rotated / 2) {
@@ -93,10 +107,11 @@ void read_long_rope(const RopeReader& rope, Rotary& rotary) {
   rotary.original_positions = rope.original_positions();
   rotary.short_factors = read_factors(rope, "short_factor", rotary.num_rotated);
   rotary.long_factors = read_factors(rope, "long_factor", rotary.num_rotated);
+  rotary.refills_cache = rope.defaults.may_be_partial;
   rotary.factor = rope.real("factor", 1e-6, kMostFactor, rope.max_positions() / rotary.original_positions);
   const double usual =
       rotary.factor <= 1 ? 1 : std::sqrt(1 + std::log(rotary.factor) / std::log(rotary.original_positions));
-  rotary.attention_factor = rope.real("attention_factor", 0, kMostFactor, usual);
+  rotary.attention_factor = read_attention_factor(rope, usual);
 }
 
 std::int64_t num_rotated_of(const RopeReader& rope) {
@@ -114,19 +129,24 @@ std::int64_t num_rotated_of(const RopeReader& rope) {
 
 }  // namespace
 
+double read_theta(const JsonReader& config, const char* key, double preset) {
+  return config.real({key}, 1e-3, kMostTheta, preset);
+}
+
 Rotary read_rotary(const JsonReader& config, const RotaryDefaults& defaults) {
   auto values = config.find("rope_scaling");
   if (!values || (values->is_object() && values->json().empty())) values = config.find("rope_parameters");
-  return read_rotary(config, values, defaults);
+  RotaryDefaults own = defaults;
+  own.theta = read_theta(config, "rope_theta", defaults.theta);
+  return read_rotary(config, values, own);
 }
 
 Rotary read_rotary(const JsonReader& config, const std::optional<JsonReader>& values, const RotaryDefaults& defaults) {
-  if (values && !values->is_object()) values->refuse_value("an object");
+  if (values) check_is_flat(*values);
   const RopeReader rope{config, values, defaults};
   Rotary rotary;
   rotary.kind = kind_of(rope);
-  rotary.theta =
-      rope.real("rope_theta", 1e-3, kMostTheta, config.real({"rope_theta"}, 1e-3, kMostTheta, defaults.theta));
+  rotary.theta = rope.real("rope_theta", 1e-3, kMostTheta, defaults.theta);
   rotary.num_rotated = num_rotated_of(rope);
   switch (rotary.kind) {
     case RotaryKind::kPlain:

@@ -10,7 +10,8 @@ DecoderDescription read_smollm3(const JsonReader& config) {
                                                         .max_positions = 32768,
                                                         .num_key_value_heads = 4,
                                                         .theta = 2'000'000,
-                                                        .is_tied = true});
+                                                        .is_tied = true,
+                                                        .padding_id = 128004});
   DecoderShape& shape = decoder.shape;
   shape.has_qkv_bias = shape.has_output_bias = config.boolean({"attention_bias"}, false);
   shape.has_mlp_bias = config.boolean({"mlp_bias"}, false);
@@ -26,7 +27,7 @@ DecoderDescription read_smollm3(const JsonReader& config) {
   const bool uses_window = config.boolean({"use_sliding_window"}, false);
   const std::int64_t window = config.has("sliding_window") ? read_window(config, "sliding_window", 0) : 0;
   read_windows(
-      config, window, [](std::int64_t, std::int64_t) { return false; }, 0, shape);
+      config, window, [](std::int64_t) { return false; }, shape);
   if (!config.has("layer_types") && uses_window) {
     for (LayerShape& layer : shape.layers) layer.window = layer.rotary ? 0 : window;
   }
