@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "data/loading/sampler.h"
 #include "data/text/qa_sequence.h"
+#include "data/text/token_store_builder.h"
 
 namespace tessera {
 namespace {

@@ -20,7 +20,9 @@
 #include "core/file.h"
 #include "core/host.h"
 #include "core/log.h"
+#include "data/text/content_hash.h"
 #include "data/text/squad.h"
+#include "data/text/token_store_builder.h"
 
 namespace tessera {
 
@@ -29,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Part of every key. Raise it when the prompt or a label mode changes, or old files would be used as new ones.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr double kSilentSeconds = 2;  // ranks of one run wait for each other; that is not worth a message
 
 std::string key_of(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view bytes) {
