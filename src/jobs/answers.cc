@@ -144,7 +144,8 @@ std::vector<QaPrompt> prompts_of(const TokenStore& tokens, const std::vector<Squ
   }
   std::vector<QaPrompt> prompts;
   for (std::int64_t row = 0; row < tokens.size(); ++row) {
-    const auto ids = tokens.ids(row), targets = tokens.targets(row);
+    const auto ids = tokens.ids(row);
+    const std::vector<std::int32_t> targets = tokens.targets(row);
     const auto first = std::ranges::find_if(targets, [](std::int32_t id) { return id != kIgnoredTarget; });
     // The position that has to predict the answer's first token is the prompt's last.
     const auto length = std::min<std::ptrdiff_t>(first - targets.begin() + 1, std::ssize(ids));

@@ -10,9 +10,9 @@
 #include "core/error.h"
 #include "data/loading/sampler.h"
 #include "data/loading/text_batches.h"
-#include "data/text/qa_sequence.h"
 #include "jobs/jobs.h"
 #include "model/run_modes.h"
+#include "tessera/ignored_target.h"
 
 namespace tessera {
 namespace {
@@ -22,11 +22,6 @@ PackedBatch on_device(PackedBatch batch, at::Device device) {
     if (tensor->defined()) *tensor = tensor->to(device, /*non_blocking=*/true);
   }
   return batch;
-}
-
-std::int64_t num_counted_in(const TokenStore& rows, std::int64_t row) {
-  const auto targets = rows.targets(row);
-  return std::ssize(targets) - std::ranges::count(targets, kIgnoredTarget);
 }
 
 Sampler training_sampler(const TrainSettings& settings, std::int64_t num_rows, int rank, int num_ranks,
@@ -80,7 +75,7 @@ TrainTask::Totals QaEvaluation::evaluate(UnitRunner& runner,
 LogRecord QaEvaluation::metrics(const std::vector<double>& sums) const {
   std::int64_t num_counted = 0;
   for (std::int64_t row = 0; row < rows_.size(); ++row) {
-    num_counted += num_counted_in(rows_, row);
+    num_counted += rows_.num_counted(row);
   }
   if (num_counted == 0) {
     throw UsageError("no token of the evaluation rows counts for the loss: see --label_mode");
@@ -90,7 +85,7 @@ LogRecord QaEvaluation::metrics(const std::vector<double>& sums) const {
   return {{"eval_loss", sum / static_cast<double>(num_counted)}};
 }
 
-void check_rows(const TokenStore& tokens, const LanguageModel& model, const std::string& what) {
+void check_rows(const TokenRows& tokens, const LanguageModel& model, const std::string& what) {
   const auto check = [&](std::int64_t row, std::int32_t id, const char* kind) {
     if (id >= 0 && id < model.vocab_size()) return;
     throw UsageError(
@@ -118,7 +113,7 @@ QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training,
     throw UsageError(fmt::format("{} training rows for {} ranks: every rank needs at least one; start fewer ranks",
                                  training_.size(), world.size()));
   }
-  for (std::int64_t row = 0; row < training_.size(); ++row) counted_of_row_.push_back(num_counted_in(training_, row));
+  for (std::int64_t row = 0; row < training_.size(); ++row) counted_of_row_.push_back(training_.num_counted(row));
   if (num_batches() == 0) {
     throw UsageError(
         fmt::format("{} training rows do not fill a batch of {} rows on each of {} ranks, and --dataloader_drop_last "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/loading/prefetch_loader.h"
+#include "data/text/token_rows.h"
 #include "data/text/token_store.h"
 #include "model/language_model.h"
 #include "settings/train_settings.h"
@@ -46,7 +47,7 @@ class QaEvaluation {
 
 // Throws UsageError naming the row if a token is outside the model's vocabulary, or the row has more tokens than the
 // model has positions. `what` is what messages call the rows: a file's name.
-void check_rows(const TokenStore& tokens, const LanguageModel& model, const std::string& what);
+void check_rows(const TokenRows& tokens, const LanguageModel& model, const std::string& what);
 
 // The order of the rows is Hugging Face's: one permutation for all ranks by data seed and epoch, batch i to rank i
 // modulo their number. Every rank has all tokens (a mapped file), so it knows what the others count without

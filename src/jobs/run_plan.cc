@@ -16,7 +16,6 @@
 #include "core/text.h"
 #include "data/loading/sampler.h"
 #include "data/loading/text_batches.h"
-#include "data/text/qa_sequence.h"
 #include "monitor/host_info.h"
 #include "parallel/rank_checks.h"
 #include "plan/planned_model.h"
@@ -71,9 +70,8 @@ StepShape largest_pass(const TokenStore& tokens, const TrainSettings& settings, 
   const std::int64_t num_merged = merges ? loop.accumulation : 1;
   std::vector<std::int64_t> lengths, counted;
   for (std::int64_t row = 0; row < tokens.size(); ++row) {
-    const auto targets = tokens.targets(row);
     lengths.push_back(tokens.length(row));
-    counted.push_back(std::ssize(targets) - std::ranges::count(targets, kIgnoredTarget));
+    counted.push_back(tokens.num_counted(row));
   }
   StepShape shape;
   shape.longest = tokens.counts().longest;

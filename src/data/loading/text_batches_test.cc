@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "data/loading/sampler.h"
-#include "data/text/qa_sequence.h"
+#include "data/text/token_store_builder.h"
 
 namespace tessera {
 namespace {
@@ -54,6 +54,61 @@ TEST(TextBatches, AreFilledUpToAMultiple) {
   EXPECT_EQ(batch.num_counted, 2);
   EXPECT_EQ(longs(batch.counted), (std::vector<std::int64_t>{0, 1}));
   EXPECT_EQ(pack_rows(store, std::vector<std::int64_t>{3}, {.multiple = 4}).input_ids.numel(), 4) << "full already";
+}
+
+std::vector<std::int32_t> starts_of(const PackedBatch& batch) {
+  const std::int32_t* starts = batch.cu_seqlens.const_data_ptr<std::int32_t>();
+  return {starts, starts + batch.cu_seqlens.numel()};
+}
+
+// Rows of 3 tokens, 10 i, 10 i + 1, 10 i + 2; of the second, only the last counts.
+TokenStore store_of_threes() {
+  TokenStoreBuilder builder;
+  for (const std::int32_t row : {0, 1, 2}) {
+    const Ids ids = {10 * row, 10 * row + 1, 10 * row + 2};
+    builder.add_counted(ids, row == 1 ? std::vector<bool>{false, false, true} : std::vector<bool>{}, false);
+  }
+  return TokenStore::of_bytes(builder.bytes("test", 3));
+}
+
+TEST(TextBatches, APieceOfABinIsASequence) {
+  const TokenRows rows(store_of_threes());
+  const PackedRows bins = pack_wrapped(rows.lengths(), {.max_length = 4});
+  const PackedBatch batch = pack_bins(rows, bins, std::vector<std::int64_t>{1, 0});
+  EXPECT_EQ(longs(batch.input_ids), (std::vector<std::int64_t>{11, 12, 20, 21, 0, 1, 2, 10}));
+  EXPECT_EQ(longs(batch.positions), (std::vector<std::int64_t>{0, 1, 0, 1, 0, 1, 2, 0}));
+  EXPECT_EQ(longs(batch.targets), (std::vector<std::int64_t>{12, -100, 21, -100, 1, 2, -100, -100}));
+  EXPECT_EQ(starts_of(batch), (std::vector<std::int32_t>{0, 2, 4, 7, 8}));
+  EXPECT_EQ(batch.max_seqlen, 3);
+  EXPECT_EQ(batch.num_counted, 4);
+  EXPECT_EQ(num_counted_in(rows, bins.bin(1)) + num_counted_in(rows, bins.bin(0)), 4);
+}
+
+TEST(TextBatches, WithAttentionAcrossDocumentsABinIsASequence) {
+  const TokenRows rows(store_of_threes());
+  const PackedRows bins = pack_wrapped(rows.lengths(), {.max_length = 4});
+  const PackedBatch batch =
+      pack_bins(rows, bins, std::vector<std::int64_t>{1, 0, 2}, {.attention_across_documents = true});
+  EXPECT_EQ(longs(batch.positions), (std::vector<std::int64_t>{0, 1, 2, 3, 0, 1, 2, 3, 0}));
+  // 12 predicts 20, the next row's first token; 2 does not predict 10, which does not count.
+  EXPECT_EQ(longs(batch.targets), (std::vector<std::int64_t>{12, 20, 21, -100, 1, 2, -100, -100, -100}));
+  EXPECT_EQ(longs(batch.counted), (std::vector<std::int64_t>{0, 1, 2, 4, 5}));
+  EXPECT_EQ(starts_of(batch), (std::vector<std::int32_t>{0, 4, 8, 9}));
+  EXPECT_EQ(num_counted_in(rows, bins.bin(1), true), 3);
+}
+
+TEST(TextBatches, ALoaderDrawsBinsAsASamplerOrdersThem) {
+  const TokenRows rows(numbered_store(40));
+  const auto bins = std::make_shared<const PackedRows>(pack_best_fit(rows.lengths(), 50, 1));
+  Sampler sampler({.num_rows = bins->size(), .seed = 42});
+  const auto batches = sampler.batches(2);
+  auto loader = text_loader(rows, bins, batches, 1, {.num_workers = 2, .num_ahead = 4});
+  for (std::size_t i = 1; i < batches.size(); ++i) {
+    const auto batch = loader.next();
+    ASSERT_TRUE(batch.has_value());
+    EXPECT_TRUE(at::equal(batch->input_ids, pack_bins(rows, *bins, batches[i]).input_ids));
+  }
+  EXPECT_FALSE(loader.next().has_value());
 }
 
 TEST(TextBatches, RefusesRowsThatAreNotThere) {

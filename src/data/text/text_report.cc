@@ -97,7 +97,7 @@ SquadSummary summarise(const SquadFile& file) {
   return summary;
 }
 
-TokenSummary summarise(const TokenStore& tokens, std::int64_t max_length, std::int64_t batch_size,
+TokenSummary summarise(const TokenRows& tokens, std::int64_t max_length, std::int64_t batch_size,
                        std::int64_t batch_tokens) {
   if (batch_size < 1) throw Error(fmt::format("a batch of {} rows is not possible (expected: at least 1)", batch_size));
   TokenSummary summary;

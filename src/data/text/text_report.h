@@ -6,7 +6,7 @@
 
 #include "core/json.h"
 #include "data/text/squad.h"
-#include "data/text/token_store.h"
+#include "data/text/token_rows.h"
 
 namespace tessera {
 
@@ -32,7 +32,7 @@ struct TokenSummary {
   std::int64_t num_groups_in_order = 0, num_groups_tight = 0;
 };
 // `batch_tokens` 0: no packing into groups. Throws UsageError if a row exceeds it.
-TokenSummary summarise(const TokenStore& tokens, std::int64_t max_length, std::int64_t batch_size,
+TokenSummary summarise(const TokenRows& tokens, std::int64_t max_length, std::int64_t batch_size,
                        std::int64_t batch_tokens);
 
 std::string summary_text(const SquadSummary& summary);

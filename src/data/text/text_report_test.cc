@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "data/text/qa_sequence.h"
+#include "data/text/token_store_builder.h"
 #include "support/message_of.h"
 #include "support/squad_sample.h"
 #include "tessera/ignored_target.h"

@@ -1,14 +1,9 @@
 #include "data/text/token_cache.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <chrono>
 #include <exception>
 #include <optional>
 #include <system_error>
@@ -18,9 +13,11 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/host.h"
 #include "core/log.h"
+#include "data/text/content_hash.h"
+#include "data/text/maker_lock.h"
 #include "data/text/squad.h"
+#include "data/text/token_store_builder.h"
 
 namespace tessera {
 
@@ -29,8 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Part of every key. Raise it when the prompt or a label mode changes, or old files would be used as new ones.
-constexpr int kVersion = 1;
-constexpr double kSilentSeconds = 2;  // ranks of one run wait for each other; that is not worth a message
+constexpr int kVersion = 2;
 
 std::string key_of(const TextDataSettings& settings, const Tokenizer& tokenizer, std::string_view bytes) {
   return content_name(fmt::format(
@@ -40,33 +36,6 @@ std::string key_of(const TextDataSettings& settings, const Tokenizer& tokenizer,
       name_of(settings.label_mode), settings.max_length, tokenizer.eos_id().value_or(-1),
       tokenizer.padding_side() == PaddingSide::kLeft ? "left" : "right"));
 }
-
-// Held while this process makes the file; others on this host wait. Does nothing where there are no locks.
-class MakerLock {
- public:
-  explicit MakerLock(const fs::path& cache_file)
-      : file_(cache_file.parent_path() / fmt::format(".{}.lock", cache_file.stem().string())),
-        lock_(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (!lock_) return;
-    for (const double begin = steady_seconds(); steady_seconds() - begin < kSilentSeconds;) {
-      if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    // The other process may be slow or stopped: tell the user what we wait for. A dead process holds no lock.
-    log_info("waiting for another process to make {}", cache_file.string());
-    while (::flock(lock_.get(), LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~MakerLock() {
-    if (lock_) ::unlink(file_.c_str());  // waiting processes find the cache file; later ones may make a new lock
-  }
-  MakerLock(const MakerLock&) = delete;
-  MakerLock& operator=(const MakerLock&) = delete;
-
- private:
-  fs::path file_;
-  Fd lock_;
-};
 
 // Sequences of the rows with these numbers; stops at the first error.
 void encode_rows(const QaEncoder& encoder, const std::vector<SquadRow>& all, std::span<const std::int64_t> rows,
@@ -187,7 +156,7 @@ TextData load(const TextDataSettings& settings, const Tokenizer& tokenizer, std:
              error.message());
     return make_unkept();
   }
-  const MakerLock lock(cache_file);
+  const MakerLock lock = MakerLock::take(cache_file);
   // Another process may have made it while we waited.
   if (auto found = find(cache_file, key, false)) return {std::move(*found), CacheUse::kFound, cache_file};
   return keep(make(), cache_file, key);
