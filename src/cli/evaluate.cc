@@ -21,7 +21,7 @@
 #include "core/log_record.h"
 #include "core/output.h"
 #include "jobs/qa_files.h"
-#include "jobs/qa_task.h"
+#include "jobs/text_task.h"
 #include "listeners/console_text.h"
 #include "parallel/placement.h"
 #include "settings/shared.h"
@@ -84,10 +84,10 @@ void resolve(EvaluateSettings& s, int num_ranks) {
 }
 
 // {'eval_loss': ..., 'eval_runtime': ..., ...}. Collective.
-LogRecord evaluate_loss(World& world, Engine& engine, LanguageModel& model, const TokenStore& rows,
+LogRecord evaluate_loss(World& world, Engine& engine, LanguageModel& model, const TextRows& rows,
                         std::int64_t batch_size) {
   const at::NoGradGuard no_gradients;
-  const QaEvaluation evaluation(model, rows, world, batch_size);
+  const TextEvaluation evaluation(model, rows, world, batch_size);
   const double begin = steady_seconds();
   TrainTask::Totals totals;
   {
@@ -138,7 +138,7 @@ void print_results(const EvaluateSettings& s, const LogRecord& loss, const std::
 
 void evaluate(World& world, const EvaluateSettings& s, const Environment& environment) {
   if (world.rank() == 0) check_place_of(s.predictions_file);
-  const QaModel model = open_qa_model(s.train, environment);
+  const TextModel model = open_text_model(s.train, environment);
   const QaEvaluationData data = open_qa_evaluation(s.train, model, environment);
   check_rows(data.text.tokens, *model.model, s.train.data.validation_file);
   const std::string warning = warning_of(label_mode_of(s.train.data.label_mode));
@@ -148,7 +148,7 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
   TrainStep step(world, *model.model, units_to_spread(*model.model, s.train.wrap), options);
   Engine& engine = step.engine();
   model.model->eval();
-  const LogRecord loss = evaluate_loss(world, engine, *model.model, data.text.tokens, s.train.loop.eval_batch_size);
+  const LogRecord loss = evaluate_loss(world, engine, *model.model, TokenRows(data.text.tokens), s.train.loop.eval_batch_size);
   const double begin = steady_seconds();
   std::vector<std::string> answers;
   std::optional<LogRecord> metrics;

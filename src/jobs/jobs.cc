@@ -50,7 +50,7 @@ LogRecord decided_settings(const World& world, const TrainSettings& settings) {
 }  // namespace
 
 const std::vector<Job>& jobs() {
-  static const std::vector<Job> all = {qa(), bloom_qa(), gpt_qa(), resnet_tinyimagenet()};
+  static const std::vector<Job> all = {sft(), lm(), qa(), bloom_qa(), gpt_qa(), resnet_tinyimagenet()};
   return all;
 }
 

@@ -70,6 +70,8 @@ std::vector<const JobTraits*> job_traits();
 Job qa();
 Job bloom_qa();
 Job gpt_qa();
+Job sft();
+Job lm();
 Job resnet_tinyimagenet();
 
 // `tessera train` on each rank: opens, trains and saves a job, with all its listeners. From the settings to the saved

@@ -4,74 +4,20 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/json_reader.h"
-#include "core/log.h"
 #include "core/text.h"
 #include "data/text/numpy_permutation.h"
-#include "model/parameters.h"
-#include "weights/load_weights.h"
 #include "weights/model_folder.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct TokenizerPlace {
-  fs::path path;                  // what Tokenizer::load reads
-  std::vector<FileToCopy> files;  // to be saved with the model
-};
-
-std::vector<FileToCopy> files_in(const fs::path& folder) {
-  std::vector<FileToCopy> files;
-  for (const fs::path& file : tokenizer_files_in(folder)) files.push_back({file, file.filename().string()});
-  return files;
-}
-
-TokenizerPlace find_tokenizer(const TrainSettings& settings, const fs::path& model_folder,
-                              const Environment& environment) {
-  const std::string& name = settings.model.tokenizer_name;
-  if (name.empty()) {
-    const std::vector<FileToCopy> files = files_in(model_folder);
-    if (files.empty())
-      throw UsageError(fmt::format("{} has no tokenizer: give --tokenizer_name PATH", model_folder.string()));
-    return {model_folder, files};
-  }
-  const fs::path path = find_model_folder(name, environment);
-  if (fs::is_directory(path)) return {path, files_in(path)};
-  if (path.filename() == "tokenizer.json" || path.filename() == "tokenizer.model") {
-    return {path, files_in(path.parent_path())};
-  }
-  return {path, {{path, "tokenizer.json"}}};
-}
-
-Json config_from_scratch(const std::string& file) {
-  Json config = read_json_file(file);
-  if (!config.is_object()) throw UsageError(file + ": expected a JSON object");
-  return config;
-}
-
-std::vector<std::int64_t> ids_at(const Json& config, const std::string& origin) {
-  return JsonReader(JsonSource{&config, origin}).integers("eos_token_id", 0, std::numeric_limits<std::int64_t>::max());
-}
-
-// The ids that end a text: the generation config's, else the config's, and the tokenizer's own.
-std::vector<std::int64_t> eos_ids_of(const Json& config, const std::optional<Json>& generation,
-                                     const Tokenizer& tokenizer, const std::string& origin) {
-  std::vector<std::int64_t> ids = generation && generation->contains("eos_token_id")
-                                      ? ids_at(*generation, "generation_config.json")
-                                      : ids_at(config, origin);
-  const auto own = tokenizer.eos_id();
-  if (own && std::ranges::find(ids, *own) == ids.end()) ids.push_back(*own);
-  return ids;
-}
 
 TextDataSettings data_settings(const TrainSettings& settings, const std::string& file, std::int64_t max_rows,
                                const Environment& environment) {
@@ -86,7 +32,7 @@ TextDataSettings data_settings(const TrainSettings& settings, const std::string&
 }
 
 // How the same rows become prompts: question and "Answer:" are whole, with room for the answer.
-TextDataSettings prompt_settings(const TrainSettings& settings, const QaModel& model, TextDataSettings text) {
+TextDataSettings prompt_settings(const TrainSettings& settings, const TextModel& model, TextDataSettings text) {
   text.label_mode = LabelMode::kAnswer;
   const std::int64_t max_new_tokens = settings.evaluation.max_new_tokens;
   if (const auto positions = model.model->max_positions()) {
@@ -171,43 +117,12 @@ std::string advice_on_arrow(const fs::path& cache, const fs::path& target) {
 
 }  // namespace
 
-QaModel open_qa_model(const TrainSettings& settings, const Environment& environment, ScratchConfig scratch) {
-  const ModelSettings& model = settings.model;
-  fs::path folder;
-  Json config;
-  std::optional<Json> generation;
-  std::string origin = "the model's settings";
-  if (!model.name_or_path.empty()) {
-    const ModelFolder opened = ModelFolder::open(find_model_folder(model.name_or_path, environment));
-    folder = opened.path();
-    config = opened.config();
-    generation = opened.generation_config();
-    origin = (folder / "config.json").string();
-  } else if (!model.config_name.empty()) {
-    config = config_from_scratch(model.config_name);
-    origin = model.config_name;
-  }
-  const auto make = [&] { return make_language_model(config, origin, at::dtype(at::kFloat).device(at::kMeta)); };
-  // Anything but a text model is refused as such, before its tokenizer is looked up.
-  std::shared_ptr<LanguageModel> made = config.is_null() ? nullptr : make();
-  TokenizerPlace place = find_tokenizer(settings, folder, environment);
-  Tokenizer tokenizer = Tokenizer::load(place.path);
-  if (!made) {
-    config = scratch(model, tokenizer);
-    made = make();
-  }
-  config = made->config();  // with the class, which may be missing
-  std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);
-  return {std::move(made), std::move(config), std::move(generation), std::move(tokenizer), std::move(place.files),
-          folder,          std::move(eos_ids)};
-}
-
-TextData open_qa_training(const TrainSettings& settings, const QaModel& model, const Environment& environment) {
+TextData open_qa_training(const TrainSettings& settings, const TextModel& model, const Environment& environment) {
   const DataSettings& data = settings.data;
   return load_text_data(data_settings(settings, data.train_file, data.max_train_samples, environment), model.tokenizer);
 }
 
-QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel& model,
+QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const TextModel& model,
                                     const Environment& environment) {
   const DataSettings& data = settings.data;
   const TextDataSettings text = data_settings(settings, data.validation_file, data.max_eval_samples, environment);
@@ -229,19 +144,6 @@ QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel
                                  error.what(), settings.evaluation.max_new_tokens, as_prompts.max_length));
   }
   return opened;
-}
-
-ParameterSource first_values_of(const QaModel& model, std::uint64_t seed) {
-  if (model.weights_folder.empty()) return fresh_values_of(*model.model, seed);
-  const auto weights = std::make_shared<const Weights>(Weights::open(model.weights_folder));
-  const auto source = std::make_shared<const WeightSource>(*model.model, *weights, load_options_of(*model.model));
-  return [weights, source](const std::string& name, const at::Tensor& values) { source->fill(name, values); };
-}
-
-ParameterSource fresh_values_of(const LanguageModel& model, std::uint64_t seed) {
-  return [first = model.initial_values(), seed](const std::string& name, at::Tensor values) {
-    initialise_parameter(values, name, first, seed);
-  };
 }
 
 FoundSquad find_squad(const std::string& data_dir, const Environment& environment, const fs::path& here) {

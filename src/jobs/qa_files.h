@@ -1,6 +1,5 @@
-// What a question-answering job needs: model, tokenizer and rows, read from the files that the settings name.
-//
-// Every rank reads the same files and gets the same result or refusal.
+// The questions and answers of a job, read from the files that the settings name. Every rank reads the same files and gets
+// the same result or refusal.
 #pragma once
 
 #include <filesystem>
@@ -10,33 +9,14 @@
 #include <vector>
 
 #include "core/environment.h"
-#include "core/json.h"
 #include "data/text/token_cache.h"
-#include "data/tokenizer/tokenizer.h"
 #include "jobs/answers.h"
 #include "jobs/jobs.h"
-#include "model/language_model.h"
+#include "jobs/text_model.h"
 
 namespace tessera {
 
-struct QaModel {
-  std::shared_ptr<LanguageModel> model;  // on the meta device
-  Json config;                           // of the folder that will be saved
-  std::optional<Json> generation_config;
-  Tokenizer tokenizer;
-  std::vector<FileToCopy> tokenizer_files;
-  std::filesystem::path weights_folder;  // empty: from scratch
-  std::vector<std::int64_t> eos_ids;
-};
-
-// Makes the config.json of a model from scratch that has none.
-using ScratchConfig = Json (*)(const ModelSettings& settings, const Tokenizer& tokenizer);
-
-// The model of --model_name_or_path, that of --config_name from scratch, or else that of `config`. Throws UsageError if
-// a folder has no tokenizer, a config is invalid, or a file is missing.
-QaModel open_qa_model(const TrainSettings& settings, const Environment& environment, ScratchConfig config = nullptr);
-
-TextData open_qa_training(const TrainSettings& settings, const QaModel& model, const Environment& environment);
+TextData open_qa_training(const TrainSettings& settings, const TextModel& model, const Environment& environment);
 
 struct QaEvaluationData {
   TextData text;
@@ -44,12 +24,8 @@ struct QaEvaluationData {
 };
 
 // The rows of the validation file. Throws UsageError if answers are compared and no row has any.
-QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const QaModel& model,
+QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const TextModel& model,
                                     const Environment& environment);
-
-// The engine's initial values: the file's, or fresh ones that depend on the seed alone.
-ParameterSource first_values_of(const QaModel& model, std::uint64_t seed);
-ParameterSource fresh_values_of(const LanguageModel& model, std::uint64_t seed);
 
 // For runs without --train_file.
 struct FoundSquad {
@@ -69,7 +45,7 @@ JobTraits qa_traits();
 // Their JobTraits::resolve: looks for SQuAD if no file is given. Throws UsageError if it is not found.
 void resolve_qa_files(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes);
 
-// Their Job::open; `config`: see open_qa_model.
+// Their Job::open; `config`: see open_text_model.
 std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& run,
                                      const std::optional<std::filesystem::path>& checkpoint,
                                      ScratchConfig config = nullptr);

@@ -41,7 +41,7 @@ std::int64_t num_epochs(const TrainSettings& settings, std::int64_t num_rows, in
   return static_cast<std::int64_t>(std::clamp(std::ceil(epochs), 1.0, static_cast<double>(kMostEpochs)));
 }
 
-// The largest sum over the rows of one pass on any rank, the rows being dealt as QaTask does: an epoch's batches go to
+// The largest sum over the rows of one pass on any rank, the rows being dealt as TextTask does: an epoch's batches go to
 // the ranks in turn, and `num_merged` of a rank's batches are one pass.
 std::int64_t largest_sum(const std::vector<std::int64_t>& of_row, const std::vector<std::int64_t>& order,
                          std::int64_t batch_size, std::int64_t num_ranks, std::int64_t num_merged) {
@@ -65,24 +65,22 @@ std::int64_t largest_sum(const std::vector<std::int64_t>& of_row, const std::vec
   return largest;
 }
 
-StepShape largest_pass(const TokenStore& tokens, const TrainSettings& settings, const World& world, bool merges) {
+StepShape largest_pass(const TextRows& rows, const TrainSettings& settings, const World& world, bool merges) {
   const LoopSettings& loop = settings.loop;
   const std::int64_t num_merged = merges ? loop.accumulation : 1;
-  std::vector<std::int64_t> lengths, counted;
-  for (std::int64_t row = 0; row < tokens.size(); ++row) {
-    lengths.push_back(tokens.length(row));
-    counted.push_back(tokens.num_counted(row));
+  std::vector<std::int64_t> lengths, counted, sequences;
+  for (std::int64_t row = 0; row < rows.size(); ++row) {
+    lengths.push_back(rows.num_tokens(row));
+    counted.push_back(rows.num_counted(row));
+    sequences.push_back(rows.num_sequences(row));
   }
   StepShape shape;
-  shape.longest = tokens.counts().longest;
-  if (tokens.size() == 0) return shape;
-  const std::int64_t num_rounds = num_rounds_of(tokens.size(), loop.batch_size, world.size());
-  shape.num_sequences = std::min(num_merged, num_rounds) * loop.batch_size;
-  if (world.size() == 1) shape.num_sequences = std::min(shape.num_sequences, tokens.size());
-  Sampler sampler({.num_rows = tokens.size(),
+  shape.longest = rows.longest_sequence();
+  if (rows.size() == 0) return shape;
+  Sampler sampler({.num_rows = rows.size(),
                    .order = settings.data.shuffle ? Order::kShuffled : Order::kSequential,
                    .seed = static_cast<std::uint64_t>(loop.data_seed)});
-  for (std::int64_t epoch = 0; epoch < num_epochs(settings, tokens.size(), world.size()); ++epoch) {
+  for (std::int64_t epoch = 0; epoch < num_epochs(settings, rows.size(), world.size()); ++epoch) {
     sampler.start_epoch(epoch);
     const std::vector<std::int64_t> order = sampler.indices();
     const auto largest = [&](const std::vector<std::int64_t>& of_row) {
@@ -90,6 +88,7 @@ StepShape largest_pass(const TokenStore& tokens, const TrainSettings& settings, 
     };
     shape.num_tokens = std::max(shape.num_tokens, PackOptions::of(world.device()).num_tokens(largest(lengths)));
     shape.num_counted = std::max(shape.num_counted, largest(counted));
+    shape.num_sequences = std::max(shape.num_sequences, largest(sequences));
   }
   return shape;
 }
@@ -204,7 +203,7 @@ bool decide_merging(const TrainSettings& settings, const UnitModel& model,
                                fits ? "every rank has it" : "not every rank is known to have it"));
 }
 
-PlanReport plan_of_rows(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
+PlanReport plan_of_rows(const TrainSettings& settings, const TextModel& model, const TextRows& training,
                         const World& world, bool merges) {
   PlannedModel planned = planned_language_model(*model.model, model.config, "config.json");
   const StepShape pass = largest_pass(training, settings, world, merges);

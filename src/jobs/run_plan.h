@@ -5,8 +5,8 @@
 #include <functional>
 #include <optional>
 
-#include "data/text/token_store.h"
-#include "jobs/qa_files.h"
+#include "data/loading/text_rows.h"
+#include "jobs/text_model.h"
 #include "plan/plan_report.h"
 #include "settings/train_settings.h"
 #include "tessera/unit.h"
@@ -25,8 +25,8 @@ std::optional<std::int64_t> memory_of_rank(const World& world);
 PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, PlannedModel planned,
                         const StepShape& pass, const World& world, bool merges);
 
-// The same for a question-answering run: the largest pass, in the order in which it takes its rows.
-PlanReport plan_of_rows(const TrainSettings& settings, const QaModel& model, const TokenStore& training,
+// The same for a text model: the largest pass, in the order in which the run takes its rows.
+PlanReport plan_of_rows(const TrainSettings& settings, const TextModel& model, const TextRows& training,
                         const World& world, bool merges);
 
 // Rank 0 warns if the plan needs more than a rank can use. Throws Error with the status kOutOfMemory if this host's

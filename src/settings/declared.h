@@ -33,6 +33,10 @@ struct DeclaredSettings {
   int initial_scale_power = 16;
   std::int64_t train_batch_size = 0, samples_per_rank = 0, subset_seed = -1, data_seed = -1;
   double layers_per_rank = 0;
+  // Of sft and lm.
+  bool packs = false, packs_evaluation = false;
+  enum class PackingWord { kBestFit, kSplit, kWrapped } packing = PackingWord::kBestFit;
+  std::string text_column;
 };
 
 // Presets that differ between jobs, as a user would write them.

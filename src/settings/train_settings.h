@@ -52,6 +52,23 @@ struct DataSettings {
   int prefetch_factor = 0;         // batches prepared ahead per worker
 };
 
+// How rows are put together to rows of max_length tokens: TRL's packing strategies.
+enum class Packing { kNone, kBestFit, kSplit, kWrapped };
+
+// The rows of sft and lm.
+struct RowSettings {
+  std::string dataset_name, train_split, test_split;  // as data_files of a folder or a hub's name say
+  std::string mix;                                    // "a.jsonl=0.7,b.jsonl=0.3" in place of --train_file
+  std::string columns;                                // "prompt=question,completion=answer"
+  std::string chat_template_path;                     // of the tokenizer, if empty
+  bool completion_only = true;                        // of rows with a prompt
+  bool assistant_only = false;
+  Packing packing = Packing::kNone, eval_packing = Packing::kNone;
+  bool appends_end = true;                  // lm: an end token after each document
+  bool attention_across_documents = false;  // lm
+  double validation_percent = 0;            // lm: of the training rows, where there are no others to evaluate on
+};
+
 // What is gathered at once.
 struct WrapSettings {
   UnitWrap wrap = UnitWrap::kBlocks;
@@ -101,6 +118,7 @@ struct EvaluationSettings {
   bool greater_is_better = false;
   int early_stopping_patience = 0;  // evaluations without a better one; 0: never stop early
   double early_stopping_threshold = 0;
+  bool reports_perplexity = false;
   bool generates = true;  // text: exact match and F1 at the end, by greedy generation
   std::int64_t max_new_tokens = 50;
   bool local_metrics = false;  // images: report rank 0's own metrics
@@ -146,6 +164,7 @@ struct TrainSettings {
   bool use_cpu = false;
   ModelSettings model;
   DataSettings data;
+  RowSettings rows;
   SpreadOptions spread;  // "auto" is already decided
   // With offload: bytes that a rank may use on its GPU, at most nine tenths of it; none: as few as possible.
   std::optional<std::int64_t> gpu_memory;

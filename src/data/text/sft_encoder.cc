@@ -51,8 +51,8 @@ SftEncoder::SftEncoder(const Tokenizer& tokenizer, std::optional<ChatTemplate> c
       options_(options) {}
 
 std::string SftEncoder::description() const {
-  return fmt::format("sft 1 length {} completion {} assistant {} special {} template {}", options_.max_length,
-                     options_.completion_only, options_.assistant_only, special_tokens_.dump(),
+  return fmt::format("sft 1 length {} {} completion {} assistant {} special {} template {}", options_.max_length,
+                     static_cast<int>(options_.overflow), options_.completion_only, options_.assistant_only, special_tokens_.dump(),
                      chat_ ? chat_->source() : "none");
 }
 
@@ -130,36 +130,40 @@ SftEncoder::Text SftEncoder::text_of(const TrainingRow& row) const {
   return made;
 }
 
-EncodedRow SftEncoder::encode(const TrainingRow& row) const {
-  const Text text = text_of(row);
-  EncodedRow encoded;
-  encoded.ids = tokenizer_.encode(text.text, !text.is_rendered);
-  std::vector<bool> counted(encoded.ids.size(), true);
+std::vector<bool> SftEncoder::counted(const Text& text, const std::vector<std::int32_t>& ids) const {
+  std::vector<bool> counted(ids.size(), true);
   if (text.prompt && options_.completion_only) {
-    const std::size_t num_shared =
-        common_length(tokenizer_.encode(*text.prompt, !text.is_rendered), encoded.ids);
+    const auto num_shared = common_length(tokenizer_.encode(*text.prompt, !text.is_rendered), ids);
     std::fill_n(counted.begin(), num_shared, false);
   }
-  if (options_.assistant_only) {
-    if (text.assistant.empty()) {
-      throw UsageError("--assistant_only_loss: no part of it is the assistant's");
-    }
-    const std::vector<bool> is_marked = tokenizer_.encode_marked(text.text, text.assistant).is_marked;
-    // Tokens that the tokenizer puts before a text.
-    const std::size_t num_added = encoded.ids.size() - is_marked.size();
-    for (std::size_t i = 0; i < counted.size(); ++i) {
-      counted[i] = counted[i] && i >= num_added && is_marked[i - num_added];
-    }
+  if (!options_.assistant_only) return counted;
+  if (text.assistant.empty()) throw UsageError("--assistant_only_loss: no part of it is the assistant's");
+  const std::vector<bool> is_marked = tokenizer_.encode_marked(text.text, text.assistant).is_marked;
+  // Tokens that the tokenizer puts before a text.
+  const std::size_t num_added = ids.size() - std::min(ids.size(), is_marked.size());
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    counted[i] = counted[i] && i >= num_added && is_marked[i - num_added];
   }
-  const auto most = static_cast<std::size_t>(options_.max_length);
-  if (most > 0 && encoded.ids.size() > most) {
-    encoded.ids.resize(most);
-    counted.resize(most);
-    encoded.is_truncated = true;
+  return counted;
+}
+
+std::vector<EncodedRow> SftEncoder::encode(const TrainingRow& row) const {
+  const Text text = text_of(row);
+  const std::vector<std::int32_t> ids = tokenizer_.encode(text.text, !text.is_rendered);
+  const std::vector<bool> counts = counted(text, ids);
+  const std::size_t most =
+      options_.overflow == SftOverflow::kKeep ? ids.size() : static_cast<std::size_t>(options_.max_length);
+  std::vector<EncodedRow> rows;
+  for (std::size_t begin = 0; begin < ids.size(); begin += most) {
+    const auto first = static_cast<std::ptrdiff_t>(begin);
+    const auto end = static_cast<std::ptrdiff_t>(std::min(begin + most, ids.size()));
+    EncodedRow part{{ids.begin() + first, ids.begin() + end}, {counts.begin() + first, counts.begin() + end}};
+    part.is_truncated = begin == 0 && ids.size() > most;
+    part.is_dropped = std::ranges::find(part.counted, true) == part.counted.end();
+    rows.push_back(std::move(part));
+    if (options_.overflow == SftOverflow::kCut) break;
   }
-  encoded.is_dropped = std::ranges::find(counted, true) == counted.end();
-  encoded.counted = std::move(counted);
-  return encoded;
+  return rows;
 }
 
 SftEncoder::Shown SftEncoder::show(const TrainingRow& row) const {

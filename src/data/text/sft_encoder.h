@@ -1,11 +1,12 @@
 // A row of fine-tuning data as tokens, with what counts for the loss, as TRL's SFTTrainer makes them.
 //
 // Conversations are rendered by the chat template. A row of prompt and completion counts from where prompt and completion
-// together go another way than the prompt alone; other rows count as a whole. With `assistant_only` the assistant's turns
-// count: what the template marks with {% generation %}, or, where it marks nothing, what each turn adds to the text before
-// it, up to its end-of-turn token. More in docs/data.md.
+// together go another way than the prompt alone; other rows count as a whole. With `assistant_only` the assistant's
+// turns count: what the template marks with {% generation %}, or, where it marks nothing, what each turn adds to the text
+// before it, up to its end-of-turn token. More in docs/data.md.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,10 +19,14 @@
 
 namespace tessera {
 
+// What happens to the tokens of a row beyond max_length: they are lost, make rows of their own, or stay.
+enum class SftOverflow { kCut, kSplit, kKeep };
+
 struct SftOptions {
-  std::int64_t max_length = 1024;  // 0: nothing is cut
-  bool completion_only = true;     // of rows with a prompt
-  bool assistant_only = false;     // of conversations
+  std::int64_t max_length = 1024;
+  SftOverflow overflow = SftOverflow::kCut;
+  bool completion_only = true;  // of rows with a prompt
+  bool assistant_only = false;  // of conversations
 };
 
 // Immutable, safe from any number of threads; the tokenizer must outlive it.
@@ -30,8 +35,8 @@ class SftEncoder {
   // Without a template, conversations are refused, but one instruction and its answer get Alpaca's prompt.
   SftEncoder(const Tokenizer& tokenizer, std::optional<ChatTemplate> chat, Json special_tokens, SftOptions options);
 
-  // Throws UsageError that says what is wrong with the row.
-  EncodedRow encode(const TrainingRow& row) const;
+  // Throws UsageError that says what is wrong with the row. A row of which nothing counts is dropped.
+  std::vector<EncodedRow> encode(const TrainingRow& row) const;
   // The text of a row as the model reads it, and the part of it that counts: for people.
   struct Shown {
     std::string text;
@@ -49,6 +54,7 @@ class SftEncoder {
     bool is_rendered = false;           // by the template, with its own special tokens
   };
   Text text_of(const TrainingRow& row) const;
+  std::vector<bool> counted(const Text& text, const std::vector<std::int32_t>& ids) const;
   std::string rendered(const TrainingRow& row, const Json& messages, bool asks_for_answer,
                        std::vector<ByteRange>* generated = nullptr) const;
   std::vector<ByteRange> assistant_turns(const TrainingRow& row, const Json& messages, const std::string& whole) const;

@@ -1,15 +1,15 @@
-#include "jobs/qa_task.h"
+#include "jobs/text_task.h"
 
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "data/loading/sampler.h"
-#include "data/loading/text_batches.h"
 #include "jobs/jobs.h"
 #include "model/run_modes.h"
 #include "tessera/ignored_target.h"
@@ -40,14 +40,14 @@ Sampler training_sampler(const TrainSettings& settings, std::int64_t num_rows, i
 
 }  // namespace
 
-std::vector<std::int64_t> QaEvaluation::rows_of(std::int64_t batch) const {
+std::vector<std::int64_t> TextEvaluation::rows_of(std::int64_t batch) const {
   const std::int64_t begin = batch * batch_size_;
   std::vector<std::int64_t> rows(static_cast<std::size_t>(std::min(batch_size_, rows_.size() - begin)));
   std::iota(rows.begin(), rows.end(), begin);
   return rows;
 }
 
-TrainTask::Totals QaEvaluation::evaluate(UnitRunner& runner,
+TrainTask::Totals TextEvaluation::evaluate(UnitRunner& runner,
                                          const std::function<void(std::int64_t, std::int64_t)>& after_batch) const {
   TrainTask::Totals totals;
   totals.sums.assign(static_cast<std::size_t>(num_batches()), 0.0);
@@ -56,7 +56,7 @@ TrainTask::Totals QaEvaluation::evaluate(UnitRunner& runner,
   for (std::int64_t turn = 0; turn < totals.num_batches; ++turn) {
     const std::int64_t batch = turn * world_.size() + world_.rank();
     if (batch < num_batches()) {
-      const PackedBatch packed = pack_rows(rows_, rows_of(batch), PackOptions::of(world_.device()));
+      const PackedBatch packed = rows_.pack(rows_of(batch), PackOptions::of(world_.device()));
       losses.push_back(model_.loss(on_device(packed, world_.device()), runner).sum);
     } else {
       pass_idly(model_, runner, world_.device());
@@ -72,7 +72,7 @@ TrainTask::Totals QaEvaluation::evaluate(UnitRunner& runner,
   return totals;
 }
 
-LogRecord QaEvaluation::metrics(const std::vector<double>& sums) const {
+LogRecord TextEvaluation::metrics(const std::vector<double>& sums) const {
   std::int64_t num_counted = 0;
   for (std::int64_t row = 0; row < rows_.size(); ++row) {
     num_counted += rows_.num_counted(row);
@@ -82,7 +82,10 @@ LogRecord QaEvaluation::metrics(const std::vector<double>& sums) const {
   }
   double sum = 0;
   for (const double of_batch : sums) sum += of_batch;
-  return {{"eval_loss", sum / static_cast<double>(num_counted)}};
+  const double loss = sum / static_cast<double>(num_counted);
+  LogRecord record{{"eval_loss", loss}};
+  if (reports_perplexity_) record.set("eval_perplexity", std::exp(loss));
+  return record;
 }
 
 void check_rows(const TokenRows& tokens, const LanguageModel& model, const std::string& what) {
@@ -105,10 +108,11 @@ void check_rows(const TokenRows& tokens, const LanguageModel& model, const std::
   }
 }
 
-QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training, const TokenStore* evaluation,
+TextTask::TextTask(std::shared_ptr<LanguageModel> model, const TextRows& training, const TextRows* evaluation,
                const TrainSettings& settings, const World& world)
     : model_(std::move(model)), training_(training), settings_(settings), world_(world) {
-  if (evaluation != nullptr) evaluation_.emplace(*model_, *evaluation, world, settings.loop.eval_batch_size);
+  if (evaluation != nullptr) evaluation_.emplace(*model_, *evaluation, world, settings.loop.eval_batch_size,
+                        settings.evaluation.reports_perplexity);
   if (training_.size() < world.size()) {
     throw UsageError(fmt::format("{} training rows for {} ranks: every rank needs at least one; start fewer ranks",
                                  training_.size(), world.size()));
@@ -122,14 +126,14 @@ QaTask::QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training,
   }
 }
 
-std::int64_t QaTask::num_batches_after(std::int64_t num_taken) const {
+std::int64_t TextTask::num_batches_after(std::int64_t num_taken) const {
   const std::int64_t batch_size = settings_.loop.batch_size;
   const DataPosition begin{0, num_taken};
   return (training_sampler(settings_, training_.size(), world_.rank(), world_.size(), begin).size() + batch_size - 1) /
          batch_size;
 }
 
-QaTask::Batches QaTask::passes_of(const DataPosition& begin, int rank) const {
+TextTask::Batches TextTask::passes_of(const DataPosition& begin, int rank) const {
   const Batches batches =
       training_sampler(settings_, training_.size(), rank, world_.size(), begin).batches(settings_.loop.batch_size);
   Batches passes(batches.empty() ? 0 : static_cast<std::size_t>(pass_of(std::ssize(batches) - 1) + 1));
@@ -140,7 +144,7 @@ QaTask::Batches QaTask::passes_of(const DataPosition& begin, int rank) const {
   return passes;
 }
 
-void QaTask::start_epoch(const DataPosition& begin) {
+void TextTask::start_epoch(const DataPosition& begin) {
   loader_.reset();
   passes_ = passes_of(begin, world_.rank());
   counted_of_pass_.assign(passes_.size(), 0);
@@ -153,7 +157,7 @@ void QaTask::start_epoch(const DataPosition& begin) {
   begin_ = begin;
 }
 
-TrainTask::UpdateShape QaTask::begin_update(const Update& update) {
+TrainTask::UpdateShape TextTask::begin_update(const Update& update) {
   const DataPosition begin{update.epoch, update.num_taken};
   if (begin_ != begin) start_epoch(begin);
   const std::int64_t first = pass_of(update.first_batch),
@@ -166,31 +170,31 @@ TrainTask::UpdateShape QaTask::begin_update(const Update& update) {
                        std::max(loop.batch_size, loop.eval_batch_size) * settings_.data.max_length * 8);
     // `new` takes the function's result directly: a loader cannot be moved.
     loader_.reset(new PrefetchLoader<PackedBatch>(
-        text_loader(training_, passes_, first, loading, PackOptions::of(world_.device()))));
+        training_.loader(passes_, first, loading, PackOptions::of(world_.device()))));
   }
   UpdateShape shape{end - first, 0};
   for (std::int64_t i = first; i < end; ++i) shape.num_counted += counted_of_pass_[static_cast<std::size_t>(i)];
   return shape;
 }
 
-void QaTask::load() {
+void TextTask::load() {
   std::optional<PackedBatch> batch = loader_->next();
   if (!batch) throw Error("the epoch has no further batch");
   loaded_ = on_device(std::move(*batch), world_.device());
 }
 
-at::Tensor QaTask::loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) {
+at::Tensor TextTask::loss_sum(UnitRunner& runner, std::uint64_t seed, double gradient_scale) {
   const std::optional<PackedBatch> batch = std::exchange(loaded_, std::nullopt);
   model_->set_dropout_seed(seed);
   return model_->loss(*batch, runner, {.gradient_scale = gradient_scale, .scale_is_exact = true}).sum;
 }
 
-TrainTask::Totals QaTask::evaluate(UnitRunner& runner,
+TrainTask::Totals TextTask::evaluate(UnitRunner& runner,
                                    const std::function<void(std::int64_t, std::int64_t)>& after_batch) {
   return evaluation_->evaluate(runner, after_batch);
 }
 
-LogRecord QaTask::metrics(const std::vector<double>& sums) const {
+LogRecord TextTask::metrics(const std::vector<double>& sums) const {
   return evaluation_->metrics(sums);
 }
 

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "data/loading/prefetch_loader.h"
-#include "data/text/token_rows.h"
-#include "data/text/token_store.h"
+#include "data/loading/text_rows.h"
 #include "model/language_model.h"
 #include "settings/train_settings.h"
 #include "tessera/packed_batch.h"
@@ -22,17 +21,19 @@ namespace tessera {
 //
 // Batch b has the same rows however many ranks there are, and goes to rank b modulo their number. The losses are added
 // in the order of the batches, so that any number of ranks gives the same bits.
-class QaEvaluation {
+class TextEvaluation {
  public:
   // All must outlive it. `batch_size`: rows per rank.
-  QaEvaluation(LanguageModel& model, const TokenStore& rows, const World& world, std::int64_t batch_size)
-      : model_(model), rows_(rows), world_(world), batch_size_(batch_size) {}
+  TextEvaluation(LanguageModel& model, const TextRows& rows, const World& world, std::int64_t batch_size,
+                 bool reports_perplexity = false)
+      : model_(model), rows_(rows), world_(world), batch_size_(batch_size), reports_perplexity_(reports_perplexity) {}
 
   std::int64_t num_rows() const { return rows_.size(); }
   // As TrainTask's, in evaluation mode and without gradients. Sums: the loss of each batch, 0 for those of other ranks.
   TrainTask::Totals evaluate(UnitRunner& runner,
                              const std::function<void(std::int64_t, std::int64_t)>& after_batch = {}) const;
-  // {'eval_loss': the mean over all counted targets}. Throws UsageError if there are none.
+  // {'eval_loss': the mean over all counted targets}, with its exponential where that is asked for. Throws UsageError if
+  // there are no such targets.
   LogRecord metrics(const std::vector<double>& sums) const;
 
  private:
@@ -40,9 +41,10 @@ class QaEvaluation {
   std::vector<std::int64_t> rows_of(std::int64_t batch) const;
 
   LanguageModel& model_;
-  const TokenStore& rows_;
+  const TextRows& rows_;
   const World& world_;
   std::int64_t batch_size_;
+  bool reports_perplexity_;
 };
 
 // Throws UsageError naming the row if a token is outside the model's vocabulary, or the row has more tokens than the
@@ -52,11 +54,11 @@ void check_rows(const TokenRows& tokens, const LanguageModel& model, const std::
 // The order of the rows is Hugging Face's: one permutation for all ranks by data seed and epoch, batch i to rank i
 // modulo their number. Every rank has all tokens (a mapped file), so it knows what the others count without
 // communication.
-class QaTask : public TrainTask {
+class TextTask : public TrainTask {
  public:
   // `evaluation` may be null; all but the model must outlive the task. Throws UsageError if there are fewer rows than
   // ranks, or no full batch.
-  QaTask(std::shared_ptr<LanguageModel> model, const TokenStore& training, const TokenStore* evaluation,
+  TextTask(std::shared_ptr<LanguageModel> model, const TextRows& training, const TextRows* evaluation,
          const TrainSettings& settings, const World& world);
 
   UnitModel& model() override { return *model_; }
@@ -81,10 +83,10 @@ class QaTask : public TrainTask {
   Batches passes_of(const DataPosition& begin, int rank) const;  // the rows of each pass
 
   std::shared_ptr<LanguageModel> model_;
-  const TokenStore& training_;
+  const TextRows& training_;
   const TrainSettings& settings_;
   const World& world_;
-  std::optional<QaEvaluation> evaluation_;
+  std::optional<TextEvaluation> evaluation_;
   std::vector<std::int64_t> counted_of_row_;
 
   std::optional<DataPosition> begin_;          // of what follows: an epoch's first row, or where a run resumed

@@ -1,0 +1,89 @@
+// lm: train a text model on plain text, to predict each next token. Names of settings are those of transformers'
+// run_clm.
+#include <memory>
+#include <utility>
+
+#include "core/error.h"
+#include "data/text/document_encoder.h"
+#include "jobs/row_files.h"
+#include "jobs/text_job.h"
+#include "settings/load.h"
+
+namespace tessera {
+namespace {
+
+void declare_documents(Schema& schema, DeclaredSettings& s) {
+  RowSettings& rows = s.train.rows;
+  declare_row_files(schema, s);
+  schema.text("text_column_name", &s.text_column, "the column of the text, where rows have several",
+              {.preset = "text", .aliases = {"dataset_text_field"}});
+  schema.integer("max_length", &s.train.data.max_length, "tokens per row: documents are cut and packed to it",
+                 {.preset = "1024", .at_least = 2, .at_most = 1 << 24, .aliases = {"block_size"}});
+  schema.boolean("append_eos_token", &rows.appends_end, "end each document by the tokenizer's end token",
+                 {.preset = "true"});
+  schema.boolean("attention_across_documents", &rows.attention_across_documents,
+                 "put all documents end to end and cut them wherever max_length ends, as run_clm does; else each "
+                 "document sees only itself");
+  schema.real("validation_split_percentage", &rows.validation_percent,
+              "share of the rows to evaluate on, where evaluations are asked for and no other rows are named",
+              {.preset = "5", .at_least = 0, .at_most = 99});
+  s.train.evaluation.reports_perplexity = true;
+}
+
+void resolve_lm(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
+  RowSettings& rows = s.train.rows;
+  rows.packing = rows.attention_across_documents ? Packing::kWrapped : Packing::kBestFit;
+  rows.eval_packing = rows.packing;
+  resolve_row_files(schema, s, how, notes);
+}
+
+void check_lm(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
+  check_text_model(schema, s, needs_data);
+  check_row_files(schema, s, needs_data);
+}
+
+std::unique_ptr<OpenJob> open_lm(World& world, const LoadedTrainSettings& run,
+                                 const std::optional<std::filesystem::path>& checkpoint) {
+  TrainSettings settings = run.settings;
+  const Environment& environment = run.request.environment;
+  TextModel model = open_text_model(settings, environment);
+  if (checkpoint) model.weights_folder = *checkpoint;
+  const RowSettings& rows = settings.rows;
+  const DocumentEncoder encoder(model.tokenizer,
+                                {.max_length = rows.attention_across_documents ? 0 : settings.data.max_length,
+                                 .ends_documents = rows.appends_end,
+                                 .column = run.declared->text_column});
+  const ChooseEncoding choose = [&](const std::vector<PlacedRow>&) {
+    return RowEncoding{[&encoder](const PlacedRow& row) { return encoder.encode(row.values); }, encoder.description(),
+                       "documents"};
+  };
+  LoadedRows loaded = load_rows(settings, model, choose, environment, world);
+  settle(settings, model, loaded.training, world);
+  return std::make_unique<TextJob>(world, std::move(settings), std::move(model), std::move(loaded.training),
+                                   std::move(loaded.evaluation));
+}
+
+}  // namespace
+
+Job lm() {
+  JobTraits traits;
+  traits.name = "lm";
+  traits.summary = "train a text model on plain text";
+  traits.presets.batch_size = "8";
+  traits.presets.learning_rate = "5e-5";
+  traits.presets.weight_decay = "0";
+  traits.presets.max_grad_norm = "1";
+  traits.presets.optim = "adamw_torch_fused";
+  traits.presets.save_strategy = "epoch";
+  traits.presets.output_dir = "./lm-trained";
+  traits.metrics = {"loss", "perplexity"};
+  traits.declare_model = declare_text_model;
+  traits.declare_data = declare_documents;
+  traits.evaluation_setting = "--validation_file";
+  traits.has_evaluation_data = has_evaluation_rows;
+  traits.resolve = resolve_lm;
+  traits.check = check_lm;
+  return {traits, open_lm};
+}
+
+}  // namespace tessera

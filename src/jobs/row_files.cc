@@ -1,0 +1,263 @@
+#include "jobs/row_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "core/host.h"
+#include "core/log.h"
+#include "core/quantity.h"
+#include "core/text.h"
+#include "data/loading/mixed_rows.h"
+#include "data/rows/row_files.h"
+#include "data/text/corpus.h"
+#include "data/text/numpy_permutation.h"
+#include "data/text/token_cache.h"
+#include "jobs/run_plan.h"
+#include "jobs/text_task.h"
+#include "listeners/console.h"
+#include "settings/load.h"
+#include "settings/shared.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using Numbers = std::vector<std::int64_t>;
+
+// Files are tokenised by all cores of a host: its ranks share them.
+int threads_of_rank(const World& world) {
+  const int num_cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return std::max(1, num_cores / ranks_of_node(world));
+}
+
+// Shown by rank 0, once it takes longer than a moment.
+class TokenisingProgress {
+ public:
+  explicit TokenisingProgress(const World& world) : console_(Console::of_process()), is_shown_(world.rank() == 0) {}
+  ~TokenisingProgress() {
+    if (is_shown_) console_.clear_progress();
+  }
+  TokenisingProgress(const TokenisingProgress&) = delete;
+  TokenisingProgress& operator=(const TokenisingProgress&) = delete;
+
+  void show(const CorpusProgress& progress) {
+    const double now = steady_seconds();
+    if (!is_shown_ || now - last_shown_ < (console_.is_terminal() ? 0.2 : 30.0)) return;
+    last_shown_ = now;
+    const double seconds = now - begun_;
+    const double rate = static_cast<double>(progress.done - progress.found) / std::max(seconds, 1e-9);
+    const double left = rate > 0 ? static_cast<double>(progress.total - progress.done) / rate : 0;
+    console_.show_progress(fmt::format("tokenising: {} of {}, {:.1f} MB/s, {} left", bytes_text(progress.done),
+                                       bytes_text(progress.total), rate / 1e6, duration_text(left)));
+  }
+
+ private:
+  static std::string bytes_text(std::int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
+  static std::string duration_text(double seconds) {
+    const auto whole = static_cast<std::int64_t>(seconds);
+    return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {} s", whole / 60, whole % 60);
+  }
+
+  Console console_;
+  bool is_shown_;
+  double begun_ = steady_seconds(), last_shown_ = begun_;
+};
+
+std::vector<PlacedRow> first_rows_of(const std::vector<fs::path>& files) {
+  const auto stream = open_rows(files);
+  while (auto block = stream->next()) {
+    std::vector<PlacedRow> rows = stream->parse(*block);
+    if (!rows.empty()) return rows;
+  }
+  throw UsageError(fmt::format("{}: there are no rows", files.front().string()));
+}
+
+class RowLoader {
+ public:
+  RowLoader(const TrainSettings& settings, const TextModel& model, const ChooseEncoding& choose,
+            const Environment& environment, const World& world)
+      : settings_(settings), model_(model), choose_(choose), environment_(environment), world_(world) {}
+
+  LoadedRows load() {
+    const RowSettings& rows = settings_.rows;
+    const TokenRows tokens = rows.mix.empty() ? tokens_of(training_names(), rows.train_split) : tokens_of_mix();
+    Numbers chosen = rows.mix.empty() ? all_of(tokens) : drawn_;
+    std::optional<TextRows> evaluation;
+    if (const std::vector<std::string> names = evaluation_names(); !names.empty()) {
+      const TokenRows others = tokens_of(names, rows.test_split);
+      evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples), rows.eval_packing);
+    } else if (rows.validation_percent > 0) {
+      const auto num_first = static_cast<std::int64_t>(static_cast<double>(chosen.size()) * rows.validation_percent / 100);
+      const Numbers first(chosen.begin(), chosen.begin() + num_first);
+      chosen.erase(chosen.begin(), chosen.begin() + num_first);
+      say(fmt::format("the first {} of {} rows are for evaluations (--validation_split_percentage {:g})", num_first,
+                      num_first + std::ssize(chosen), rows.validation_percent));
+      evaluation = packed(tokens, limited(first, settings_.data.max_eval_samples), rows.eval_packing);
+    }
+    return {packed(tokens, limited(std::move(chosen), settings_.data.max_train_samples), rows.packing), evaluation};
+  }
+
+ private:
+  std::vector<std::string> training_names() const {
+    const std::string& files = settings_.data.train_file;
+    return files.empty() ? std::vector{settings_.rows.dataset_name} : split(files, ',');
+  }
+  std::vector<std::string> evaluation_names() const {
+    if (!settings_.data.validation_file.empty()) return split(settings_.data.validation_file, ',');
+    const RowSettings& rows = settings_.rows;
+    return rows.test_split.empty() ? std::vector<std::string>() : std::vector{rows.dataset_name};
+  }
+
+  static Numbers all_of(const TokenRows& tokens) {
+    Numbers rows(static_cast<std::size_t>(tokens.size()));
+    std::iota(rows.begin(), rows.end(), std::int64_t{0});
+    return rows;
+  }
+  Numbers limited(Numbers rows, std::int64_t most) const {
+    if (most == 0) return rows;
+    const auto& seed = settings_.data.subset_seed;
+    Numbers places = rows_of({most, seed.has_value(), static_cast<std::uint64_t>(seed.value_or(0))}, std::ssize(rows));
+    for (std::int64_t& place : places) place = rows[static_cast<std::size_t>(place)];
+    return places;
+  }
+
+  TextRows packed(const TokenRows& tokens, const Numbers& rows, Packing how) const {
+    std::vector<std::int32_t> lengths;
+    lengths.reserve(rows.size());
+    for (const std::int64_t row : rows) lengths.push_back(static_cast<std::int32_t>(tokens.length(row)));
+    const std::int64_t max_length = settings_.data.max_length;
+    if (how == Packing::kNone) {
+      if (std::ssize(rows) == tokens.size() && std::ranges::is_sorted(rows)) return TextRows(tokens);
+      return TextRows(tokens, one_by_one(lengths).of_rows(rows));
+    }
+    const bool crosses = settings_.rows.attention_across_documents;
+    PackedRows bins = how == Packing::kWrapped
+                          ? pack_wrapped(lengths, {.max_length = max_length, .drops_rest = crosses})
+                          : pack_best_fit(lengths, max_length, static_cast<std::uint64_t>(settings_.loop.data_seed));
+    say(fmt::format("packed: {} rows as {} of at most {} tokens, {:.2f} % of whose positions stay empty", rows.size(),
+                    bins.size(), max_length, 100 * share_unfilled(bins, max_length)));
+    return TextRows(tokens, std::move(bins).of_rows(rows), crosses);
+  }
+  static PackedRows one_by_one(const std::vector<std::int32_t>& lengths) {
+    Numbers offsets(lengths.size() + 1);
+    std::iota(offsets.begin(), offsets.end(), std::int64_t{0});
+    std::vector<TokenPiece> pieces;
+    for (std::size_t i = 0; i < lengths.size(); ++i) pieces.push_back({static_cast<std::int64_t>(i), 0, lengths[i]});
+    return {std::move(offsets), std::move(pieces)};
+  }
+
+  TokenRows tokens_of(const std::vector<std::string>& names, const std::string& split) const {
+    return tokens_of(find_row_files(names, environment_, split));
+  }
+
+  TokenRows tokens_of(const std::vector<fs::path>& files) const {
+    const RowEncoding encoding = choose_(first_rows_of(files));
+    TokenisingProgress progress(world_);
+    CorpusSettings how{.tokenizer_hash = model_.tokenizer.content_hash(),
+                       .encoder = encoding.description,
+                       .cache_folder = default_cache_folder(environment_),
+                       .num_threads = threads_of_rank(world_)};
+    how.on_progress = [&](const CorpusProgress& done) { progress.show(done); };
+    TokenRows rows = load_corpus([&] { return open_rows(files); }, encoding.encode, how).rows;
+    const std::string name = files.size() == 1 ? files.front().string()
+                                               : fmt::format("{} and {} more", files.front().string(), files.size() - 1);
+    report(name, encoding.kind, rows.counts());
+    check_rows(rows, *model_.model, name);
+    return rows;
+  }
+
+  TokenRows tokens_of_mix() {
+    std::vector<TokenRows> all;
+    Numbers sizes;
+    std::vector<double> weights;
+    for (const WeightedFile& each : parse_mix(settings_.rows.mix)) {
+      all.push_back(tokens_of({each.file.string()}, settings_.rows.train_split));
+      sizes.push_back(all.back().size());
+      weights.push_back(each.weight);
+    }
+    const MixedRows mixed(sizes, weights, static_cast<std::uint64_t>(settings_.loop.data_seed));
+    drawn_ = mixed.rows(0);
+    return TokenRows::joined(all);
+  }
+
+  void report(const std::string& name, const std::string& kind, const TokenCounts& counts) const {
+    std::string text = fmt::format("{}: {}, {} of them with {} tokens, {:.1f} % of which count for the loss", name, kind,
+                                   counts.num_rows, counts.num_tokens,
+                                   100.0 * static_cast<double>(counts.num_counted) /
+                                       static_cast<double>(std::max<std::int64_t>(counts.num_tokens, 1)));
+    if (counts.num_truncated > 0) {
+      text += fmt::format("; {} were cut to --max_length {}", counts.num_truncated, settings_.data.max_length);
+    }
+    if (counts.num_dropped > 0) text += fmt::format("; {} were left out: nothing in them counts", counts.num_dropped);
+    say(text);
+    if (counts.num_rows == 0) throw UsageError(fmt::format("{}: no row is left to train on", name));
+  }
+  void say(const std::string& text) const {
+    if (world_.rank() == 0) log_info("{}", text);
+  }
+
+  const TrainSettings& settings_;
+  const TextModel& model_;
+  const ChooseEncoding& choose_;
+  const Environment& environment_;
+  const World& world_;
+  Numbers drawn_;  // of a mix
+};
+
+}  // namespace
+
+LoadedRows load_rows(const TrainSettings& settings, const TextModel& model, const ChooseEncoding& choose,
+                     const Environment& environment, const World& world) {
+  return RowLoader(settings, model, choose, environment, world).load();
+}
+
+void declare_row_files(Schema& schema, DeclaredSettings& s) {
+  RowSettings& rows = s.train.rows;
+  schema.text("train_file", &s.train.data.train_file,
+              "rows to train on: files, folders or patterns, separated by commas (.json, .jsonl, .csv, .txt, .parquet, "
+              ".arrow; also .gz)");
+  schema.text("validation_file", &s.train.data.validation_file, "rows to evaluate on, named as those to train on");
+  schema.text("dataset_name", &rows.dataset_name,
+              "a folder of files, or a data set's name on the hub that the local cache holds, with its splits");
+  schema.text("dataset_train_split", &rows.train_split, "split of --dataset_name to train on", {.preset = "train"});
+  schema.text("dataset_test_split", &rows.test_split, "split of --dataset_name to evaluate on, where that is asked for",
+              {.preset = "test"});
+  schema.text("mix", &rows.mix, "files drawn by weight, in place of --train_file: a.jsonl=0.7,b.jsonl=0.3");
+  schema.integer("subset_seed", &s.subset_seed,
+                 "choose rows as datasets' shuffle(seed) does; -1: the first ones", {.preset = "-1", .at_least = -1});
+}
+
+void check_row_files(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
+  const RowSettings& rows = s.train.rows;
+  std::vector<std::string> given;
+  for (const char* name : {"train_file", "dataset_name", "mix"}) {
+    if (!schema.at(name).text().empty()) given.push_back(shown(schema, name));
+  }
+  if (given.size() > 1) throw UsageError(fmt::format("{}: give one of them", join(given, " and ")));
+  if (given.empty() && needs_data) {
+    throw UsageError("--train_file FILE is missing; or --dataset_name FOLDER, or --mix a.jsonl=0.7,b.jsonl=0.3");
+  }
+  if (!rows.mix.empty()) parse_mix(rows.mix);
+}
+
+void resolve_row_files(Schema& schema, DeclaredSettings& s, const Resolution&, std::vector<std::string>&) {
+  RowSettings& rows = s.train.rows;
+  const bool is_asked = schema.at("eval_strategy").is_set() || s.do_eval || s.train.evaluation.on_start;
+  const bool has_file = !s.train.data.validation_file.empty();
+  if (!is_asked || has_file) rows.validation_percent = 0;
+  if (!is_asked || has_file || rows.dataset_name.empty()) rows.test_split.clear();
+  if (!rows.test_split.empty()) rows.validation_percent = 0;
+}
+
+bool has_evaluation_rows(const TrainSettings& settings) {
+  return !settings.data.validation_file.empty() || !settings.rows.test_split.empty() ||
+         settings.rows.validation_percent > 0;
+}
+
+}  // namespace tessera

@@ -1,0 +1,130 @@
+// sft: fine-tune a text model on instructions, chats, or prompts with completions. Names and defaults of settings are
+// those of TRL's ScriptArguments and SFTConfig.
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "data/rows/row_form.h"
+#include "data/templates/chat_template_file.h"
+#include "data/text/sft_encoder.h"
+#include "jobs/row_files.h"
+#include "jobs/text_job.h"
+#include "settings/load.h"
+#include "weights/model_folder.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+void declare_sft_rows(Schema& schema, DeclaredSettings& s) {
+  RowSettings& rows = s.train.rows;
+  declare_row_files(schema, s);
+  schema.text("columns", &rows.columns, "the files' names of columns: prompt=question,completion=answer");
+  schema.integer("max_length", &s.train.data.max_length, "tokens per row; longer ones are cut",
+                 {.preset = "1024", .at_least = 1, .at_most = 1 << 24, .aliases = {"max_seq_length"}});
+  schema.boolean("completion_only_loss", &rows.completion_only,
+                 "count completions alone, not their prompts; of rows without a prompt everything counts",
+                 {.preset = "true"});
+  schema.boolean("assistant_only_loss", &rows.assistant_only, "of conversations, count what the assistant says alone");
+  schema.text("chat_template_path", &rows.chat_template_path,
+              "a Jinja file, or a folder whose tokenizer has a chat template, in place of the model's");
+  schema.boolean("packing", &s.packs, "put several rows into one of max_length tokens; none sees another");
+  schema.word("packing_strategy", &s.packing, {"bfd", "bfd_split", "wrapped"},
+              "bfd: best fit, longer rows are cut; bfd_split: what is cut off goes into other rows; wrapped: rows are cut "
+              "wherever max_length ends",
+              {.preset = "bfd"});
+  schema.boolean("eval_packing", &s.packs_evaluation, "the same for evaluations; none: as in training");
+}
+
+void resolve_sft(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
+  RowSettings& rows = s.train.rows;
+  const auto strategy = static_cast<Packing>(static_cast<int>(Packing::kBestFit) + static_cast<int>(s.packing));
+  rows.packing = s.packs ? strategy : Packing::kNone;
+  const bool packs_evaluation = schema.at("eval_packing").is_set() ? s.packs_evaluation : s.packs;
+  rows.eval_packing = packs_evaluation ? strategy : Packing::kNone;
+  resolve_row_files(schema, s, how, notes);
+}
+
+void check_sft(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
+  check_text_model(schema, s, needs_data);
+  check_row_files(schema, s, needs_data);
+  const RowSettings& rows = s.train.rows;
+  parse_columns(rows.columns);
+  if (rows.packing != rows.eval_packing && (rows.packing == Packing::kSplit || rows.packing == Packing::kWrapped)) {
+    throw UsageError(fmt::format("{}: only with --packing_strategy bfd, found {}", shown(schema, "eval_packing"),
+                                 shown(schema, "packing_strategy")));
+  }
+}
+
+// The template and the texts of the special tokens that it may use.
+struct Chat {
+  std::optional<ChatTemplate> form;
+  Json special_tokens;
+};
+
+Chat chat_of(const TrainSettings& settings, const TextModel& model, const Environment& environment) {
+  const ChatFiles own = read_chat_files(model.tokenizer_folder);
+  const std::string& path = settings.rows.chat_template_path;
+  if (path.empty()) return {own.form, own.special_tokens};
+  if (is_file(path)) return {ChatTemplate::of_text(read_file(path), path), own.special_tokens};
+  const ChatFiles other = read_chat_files(find_model_folder(path, environment));
+  if (!other.form) throw UsageError(fmt::format("--chat_template_path {}: it has no chat template", path));
+  return {other.form, own.special_tokens};
+}
+
+std::unique_ptr<OpenJob> open_sft(World& world, const LoadedTrainSettings& run,
+                                  const std::optional<fs::path>& checkpoint) {
+  TrainSettings settings = run.settings;
+  const Environment& environment = run.request.environment;
+  TextModel model = open_text_model(settings, environment);
+  if (checkpoint) model.weights_folder = *checkpoint;
+  const Chat chat = chat_of(settings, model, environment);
+  const RowSettings& rows = settings.rows;
+  const bool cuts = rows.packing == Packing::kNone || rows.packing == Packing::kBestFit;
+  const SftEncoder encoder(model.tokenizer, chat.form, chat.special_tokens,
+                           {.max_length = settings.data.max_length,
+                            .overflow = cuts                                ? SftOverflow::kCut
+                                        : rows.packing == Packing::kSplit ? SftOverflow::kSplit
+                                                                          : SftOverflow::kKeep,
+                            .completion_only = rows.completion_only,
+                            .assistant_only = rows.assistant_only});
+  const ChooseEncoding choose = [&](const std::vector<PlacedRow>& first_rows) {
+    const auto form = std::make_shared<const RowForm>(RowForm::find(first_rows, parse_columns(rows.columns)));
+    return RowEncoding{[form, &encoder](const PlacedRow& row) { return encoder.encode(form->read(row.values)); },
+                       encoder.description() + " " + form->text() + " " + rows.columns, form->text()};
+  };
+  LoadedRows loaded = load_rows(settings, model, choose, environment, world);
+  settle(settings, model, loaded.training, world);
+  return std::make_unique<TextJob>(world, std::move(settings), std::move(model), std::move(loaded.training),
+                                   std::move(loaded.evaluation));
+}
+
+}  // namespace
+
+Job sft() {
+  JobTraits traits;
+  traits.name = "sft";
+  traits.summary = "fine-tune a text model on instructions, chats, or prompts with completions";
+  traits.presets.batch_size = "8";
+  traits.presets.learning_rate = "2e-5";
+  traits.presets.weight_decay = "0";
+  traits.presets.max_grad_norm = "1";
+  traits.presets.optim = "adamw_torch_fused";
+  traits.presets.save_strategy = "epoch";
+  traits.presets.logging_steps = "10";
+  traits.presets.output_dir = "./sft-finetuned";
+  traits.metrics = {"loss"};
+  traits.declare_model = declare_text_model;
+  traits.declare_data = declare_sft_rows;
+  traits.evaluation_setting = "--validation_file";
+  traits.has_evaluation_data = has_evaluation_rows;
+  traits.resolve = resolve_sft;
+  traits.check = check_sft;
+  return {traits, open_sft};
+}
+
+}  // namespace tessera
