@@ -105,7 +105,7 @@ std::optional<RowScanner::RowEnd> CsvScanner::walk_outside(std::string_view byte
     ++at_;
   }
   const std::string_view line = bytes.substr(row_begin(), at_ - row_begin());
-  return RowEnd{at_, line.find_first_not_of("\r\n") != std::string_view::npos};
+  return RowEnd{at_, line != "\n" && line != "\r\n"};
 }
 
 }  // namespace tessera

@@ -48,7 +48,7 @@ class FileOfRows {
     RowBlock block;
     block.first_row = next_row_;
     block.first_line = 0;
-    next_row_ = std::clamp(start_.table->block_end(next_row_, cutting_.block_bytes), next_row_ + 1, num_rows());
+    next_row_ = start_.table->block_end(next_row_, cutting_.block_bytes);
     return block;
   }
 
@@ -58,7 +58,9 @@ class FileOfRows {
       const std::int64_t line = scanner.line();
       const auto cut = scanner.cut(buffer_, cutting_.block_bytes, is_at_end_);
       if (cut) {
-        std::string rest = buffer_.substr(cut->end);
+        std::string rest;
+        rest.reserve(cutting_.block_bytes + cutting_.piece_bytes);
+        rest.append(buffer_, cut->end);
         RowBlock block;
         block.first_row = next_row_;
         block.first_line = line;
