@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hugging_face_cache.h"
 #include "core/text.h"
 #include "data/text/numpy_permutation.h"
 #include "weights/model_folder.h"
@@ -69,11 +70,6 @@ struct SquadNames {
 constexpr std::array<SquadNames, 3> kSquadFiles = {{{"train-v1.1.json", {"dev-v1.1.json", "validation-v1.1.json"}},
                                                     {"train.jsonl", {"validation.jsonl", "dev.jsonl"}},
                                                     {"train.json", {"validation.json", "dev.json"}}}};
-
-fs::path datasets_cache(const Environment& environment) {
-  if (const auto cache = environment.find("HF_DATASETS_CACHE")) return *cache;
-  return hugging_face_home(environment) / "datasets";
-}
 
 std::optional<FoundSquad> squad_in(const fs::path& folder) {
   const std::size_t num_names = folder.filename() == kSquad ? kSquadFiles.size() : 1;

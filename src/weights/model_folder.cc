@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hugging_face_cache.h"
 #include "core/text.h"
-#include "weights/mapped_file.h"
 
 namespace tessera {
 
@@ -27,50 +27,12 @@ constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
                                            "chat_template.jinja",
                                            "preprocessor_config.json"};
 
-// organisation/name, of the characters that the hub allows: anything else can only be a path.
-bool is_hub_name(const std::string& name) {
-  const auto allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
-  };
-  return !name.empty() && !name.starts_with('/') && !name.starts_with('.') && !name.ends_with('/') &&
-         std::count(name.begin(), name.end(), '/') <= 1 && std::all_of(name.begin(), name.end(), allowed);
-}
-
-fs::path home_of_user(const Environment& environment) {
-  return environment.find("HOME").value_or(".");
-}
-
-// A variable with a path, whose ~ is the user's home, as Hugging Face reads it.
-std::optional<fs::path> path_in(const Environment& environment, const char* name) {
-  const auto value = environment.find(name);
-  if (!value) return std::nullopt;
-  if (*value == "~" || value->starts_with("~/"))
-    return home_of_user(environment) / fs::path(*value).lexically_relative("~");
-  return *value;
-}
-
 // transformers looks in its own folder alone if that is set; other programs may have filled the hub's.
 std::vector<fs::path> hub_caches(const Environment& environment) {
   std::vector<fs::path> caches;
-  if (const auto own = path_in(environment, "TRANSFORMERS_CACHE")) caches.push_back(*own);
-  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
-    if (const auto cache = path_in(environment, name)) {
-      caches.push_back(*cache);
-      return caches;
-    }
-  }
-  caches.push_back(hugging_face_home(environment) / "hub");
+  if (const auto own = hugging_face_path(environment, "TRANSFORMERS_CACHE")) caches.push_back(*own);
+  caches.push_back(hub_cache(environment));
   return caches;
-}
-
-// The folder of the revision that refs/main names; none if it is not there.
-std::optional<fs::path> snapshot_of(const fs::path& model) {
-  const fs::path main = model / "refs/main";
-  const std::string revision = is_there(main) ? std::string(trim(read_file(main))) : "";
-  const fs::path snapshot = model / "snapshots" / revision;
-  // A file's text must never lead out of the cache.
-  if (!is_plain_name(revision) || !is_there(snapshot / "config.json")) return std::nullopt;
-  return snapshot;
 }
 
 }  // namespace
@@ -147,20 +109,14 @@ Json with_weight_type(Json config, const std::string& type) {
   return config;
 }
 
-fs::path hugging_face_home(const Environment& environment) {
-  if (const auto home = path_in(environment, "HF_HOME")) return *home;
-  return path_in(environment, "XDG_CACHE_HOME").value_or(home_of_user(environment) / ".cache") / "huggingface";
-}
-
 fs::path find_model_folder(const std::string& folder_or_name, const Environment& environment) {
   if (is_there(folder_or_name)) return folder_or_name;
   if (!is_hub_name(folder_or_name)) throw UsageError(fmt::format("there is no model folder {}", folder_or_name));
-  std::string key = folder_or_name;
-  if (const std::size_t slash = key.find('/'); slash != std::string::npos) key.replace(slash, 1, "--");
   std::vector<std::string> tried;
   for (const fs::path& cache : hub_caches(environment)) {
-    const fs::path model = cache / ("models--" + key);
-    if (const auto found = snapshot_of(model)) return *found;
+    const fs::path model = cache / hub_folder_name("models", folder_or_name);
+    const auto snapshot = cached_snapshot(model);
+    if (snapshot && is_there(*snapshot / "config.json")) return *snapshot;
     tried.push_back(model.string());
   }
   throw UsageError(

@@ -48,9 +48,6 @@ bool ties_word_embeddings(const Json& config);
 // "dtype", and both versions read "torch_dtype": a config keeps the key it has, and neither keeps another type.
 Json with_weight_type(Json config, const std::string& type);
 
-// Where Hugging Face's programs keep their files: HF_HOME, else XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface.
-std::filesystem::path hugging_face_home(const Environment& environment);
-
 // A folder, or a hub name such as bigscience/bloom-560m, looked up where Hugging Face's programs store downloads:
 // TRANSFORMERS_CACHE, then HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else hub/ of their home. Throws UsageError that
 // says where it looked and which folder to fill.

@@ -22,12 +22,12 @@ struct RowBlock {
   std::size_t file = 0;         // which of them
   std::int64_t first_row = 0;   // in its file, from 0
   std::int64_t first_line = 1;  // in its file, from 1; 0: its rows have no lines
-  std::string bytes;            // as the file's format has them
+  std::string bytes;            // as the file's format has them; none where first_line is 0
 };
 
 struct PlacedRow {
   Json values;            // an object: columns in the file's order
-  std::int64_t line = 0;  // or the row's number, where first_line is 0
+  std::int64_t line = 0;  // or the row's number in its file, from 0, where first_line is 0
 };
 
 class RowStream {
@@ -45,8 +45,21 @@ class RowStream {
   std::string place_of(const RowBlock& block, const PlacedRow& row) const;
 };
 
-// The files one after the other, each read as its ending says: .json (an array of rows, an object that holds one such
-// array, or JSON lines), .jsonl, .csv, .tsv, .txt, each also with .gz, .parquet, .arrow.
-std::unique_ptr<RowStream> open_rows(std::vector<std::filesystem::path> files);
+// How files are cut; other sizes are for tests.
+struct RowCutting {
+  std::size_t block_bytes = std::size_t{4} << 20;     // a block ends with the first row that reaches as far
+  std::size_t piece_bytes = std::size_t{1} << 20;     // read at once
+  std::size_t most_row_bytes = std::size_t{1} << 30;  // a larger row is refused: it is held in memory
+};
+
+// The files one after the other, each read as its ending says:
+//   .json             an array of rows, an object that holds one such array, one row, or JSON lines
+//   .jsonl, .ndjson   one row per line; empty lines are skipped
+//   .csv, .tsv        as RFC 4180 has them; the first row names the columns; every value is a text, missing ones are ""
+//   .txt              one row {"text": line} per line, empty ones too, as `datasets` reads text
+//   .parquet, .arrow  data/rows/table_file.h
+// All but the last two may also be packed by gzip, with .gz at the end. Text is UTF-8, with or without a byte order
+// mark; lines end with \n or \r\n. An article of a SQuAD file becomes one row per question.
+std::unique_ptr<RowStream> open_rows(std::vector<std::filesystem::path> files, const RowCutting& cutting = {});
 
 }  // namespace tessera
