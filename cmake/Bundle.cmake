@@ -1,6 +1,6 @@
 # Run by the install script, last: does nothing unless TESSERA_BUNDLE is set. Makes a prefix that runs elsewhere: copies
 # the small libraries that ours need and removes every path of this machine. Left to the target are libc, libstdc++ and
-# libgcc, which torch needs too, torch itself with its libgomp, and MPI.
+# libgcc, which torch needs too, torch itself with its libgomp, MPI, and pyarrow.
 if(NOT TESSERA_BUNDLE)
   return()
 endif()
@@ -14,7 +14,7 @@ file(GET_RUNTIME_DEPENDENCIES
   RESOLVED_DEPENDENCIES_VAR found
   UNRESOLVED_DEPENDENCIES_VAR missing
   PRE_EXCLUDE_REGEXES
-    "^lib(tessera|torch|c10|gomp|mpi|open-|cu|nv)" "^lib(stdc\\+\\+|gcc_s|c|m|rt|dl|pthread)\\.so" "^ld-linux")
+    "^lib(tessera|torch|c10|gomp|mpi|open-|cu|nv|arrow|parquet)" "^lib(stdc\\+\\+|gcc_s|c|m|rt|dl|pthread)\\.so" "^ld-linux")
 if(missing)
   message(FATAL_ERROR "not found, so not in the bundle: ${missing}")
 endif()
@@ -28,6 +28,10 @@ string(REPLACE ";" ":" rpath "${bundle_rpath}")
 foreach(file IN LISTS libraries ITEMS "${prefix}/bin/tessera" "${prefix}/bin/tessera-minder")
   file(RPATH_SET FILE "${file}" NEW_RPATH "${rpath}")
 endforeach()
+if(EXISTS "${prefix}/lib/libtessera_arrow.so")
+  string(REPLACE ";" ":" rpath "${bundle_arrow_rpath}")
+  file(RPATH_SET FILE "${prefix}/lib/libtessera_arrow.so" NEW_RPATH "${rpath}")
+endif()
 # The package finds libtorch by its own place alone.
 file(READ "${prefix}/${package_dir}/tesseraConfig.cmake" config)
 string(REPLACE "${build_torch}" "" config "${config}")
