@@ -3,8 +3,10 @@
 #include <arrow/ipc/dictionary.h>
 #include <arrow/ipc/message.h>
 #include <arrow/ipc/reader.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -18,12 +20,7 @@ namespace {
 
 using arrow::ipc::Message;
 using arrow::ipc::MessageType;
-using MappedFile = std::shared_ptr<arrow::io::MemoryMappedFile>;
 using MaybeRows = arrow::Result<std::shared_ptr<arrow::RecordBatch>>;
-
-arrow::Result<MappedFile> map_file(const std::filesystem::path& path) {
-  return arrow::io::MemoryMappedFile::Open(path.string(), arrow::io::FileMode::READ);
-}
 
 arrow::ipc::IpcReadOptions reading(std::vector<int> columns) {
   arrow::ipc::IpcReadOptions options;
@@ -35,11 +32,14 @@ arrow::ipc::IpcReadOptions reading(std::vector<int> columns) {
   return options;
 }
 
+// After so many bytes of rows, the pages that were read leave the process; the system may keep them in its cache.
+constexpr std::size_t kMostMappedBytes = std::size_t{256} << 20;
+
 // What both formats share: batches of any size, each of which can be read by its number.
 class MappedSource : public BatchSource {
  public:
   std::int64_t block_end(std::int64_t begin, std::int64_t num_bytes) const override {
-    const std::int64_t row_bytes = std::max<std::int64_t>(num_file_bytes_ / num_rows_, 1);
+    const std::int64_t row_bytes = std::max<std::int64_t>(mapping_->size() / num_rows_, 1);
     const std::int64_t num_wanted = std::max<std::int64_t>(num_bytes / row_bytes, 1);
     if (num_wanted >= num_rows_ - begin) return num_rows_;
     // A border of two batches if there is one in the second half.
@@ -56,12 +56,26 @@ class MappedSource : public BatchSource {
     ARROW_ASSIGN_OR_RAISE(batch.rows, read(static_cast<int>(start - starts_.begin())));
     if (!batch.has(row)) return arrow::Status::Invalid("the file has changed");
     ARROW_RETURN_NOT_OK(check_structure(*batch.rows));
-    cache_.put(batch);
+    cache_.put(batch, /*is_used=*/true);
     return batch;
+  }
+
+  void was_read(std::size_t num_bytes) override {
+    if ((num_read_bytes_ += num_bytes) < kMostMappedBytes) return;
+    num_read_bytes_ = 0;
+    // Whoever reads there now finds them again in the cache.
+    madvise(const_cast<std::uint8_t*>(mapping_->data()), static_cast<std::size_t>(mapping_->size()), MADV_DONTNEED);
   }
 
  protected:
   virtual MaybeRows read(int batch) = 0;
+
+  arrow::Result<std::shared_ptr<arrow::io::MemoryMappedFile>> map_file(const std::filesystem::path& path) {
+    ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::MemoryMappedFile::Open(path.string(), arrow::io::FileMode::READ));
+    ARROW_ASSIGN_OR_RAISE(const std::int64_t num_bytes, file->GetSize());
+    ARROW_ASSIGN_OR_RAISE(mapping_, file->ReadAt(0, num_bytes));
+    return file;
+  }
 
   arrow::Status add_batch(std::int64_t num_rows) {
     if (num_rows < 0 || num_rows > std::numeric_limits<std::int64_t>::max() - num_rows_)
@@ -71,9 +85,9 @@ class MappedSource : public BatchSource {
     return arrow::Status::OK();
   }
 
-  std::int64_t num_file_bytes_ = 0;
-
  private:
+  std::shared_ptr<arrow::Buffer> mapping_;  // all of the file, from the start of a page
+  std::atomic<std::size_t> num_read_bytes_ = 0;
   std::vector<std::int64_t> starts_;  // first row of each batch; an empty one has that of the next
   BatchCache cache_;
   std::mutex mutex_;  // Arrow's readers are for one thread
@@ -82,14 +96,12 @@ class MappedSource : public BatchSource {
 class ArrowFileSource : public MappedSource {
  public:
   arrow::Status open(const std::filesystem::path& path, const std::vector<std::string>& columns) {
-    ARROW_ASSIGN_OR_RAISE(const MappedFile file, map_file(path));
-    ARROW_ASSIGN_OR_RAISE(num_file_bytes_, file->GetSize());
+    ARROW_ASSIGN_OR_RAISE(const auto file, map_file(path));
     // The first column alone, to count rows: where the batches are compressed, it is all that is decompressed.
     using Reader = arrow::ipc::RecordBatchFileReader;
     ARROW_ASSIGN_OR_RAISE(const auto counter, Reader::Open(file, reading({0})));
     ARROW_ASSIGN_OR_RAISE(reader_, Reader::Open(file, reading({})));
     ARROW_ASSIGN_OR_RAISE(columns_, select_columns(*reader_->schema(), columns));
-    ARROW_ASSIGN_OR_RAISE(reader_, Reader::Open(file, reading(columns_.indices)));
     for (int batch = 0; batch < counter->num_record_batches(); ++batch) {
       ARROW_ASSIGN_OR_RAISE(const auto rows, counter->ReadRecordBatch(batch));
       ARROW_RETURN_NOT_OK(add_batch(rows->num_rows()));
@@ -98,7 +110,11 @@ class ArrowFileSource : public MappedSource {
   }
 
  private:
-  MaybeRows read(int batch) override { return reader_->ReadRecordBatch(batch); }
+  // Of a batch of whole columns Arrow gives parts of the mapping; of some columns, copies.
+  MaybeRows read(int batch) override {
+    ARROW_ASSIGN_OR_RAISE(const auto rows, reader_->ReadRecordBatch(batch));
+    return rows->SelectColumns(columns_.indices);
+  }
 
   std::shared_ptr<arrow::ipc::RecordBatchFileReader> reader_;
 };
@@ -122,8 +138,7 @@ class ChosenMessages : public arrow::ipc::MessageReader {
 class ArrowStreamSource : public MappedSource {
  public:
   arrow::Status open(const std::filesystem::path& path, const std::vector<std::string>& columns) {
-    ARROW_ASSIGN_OR_RAISE(const MappedFile file, map_file(path));
-    ARROW_ASSIGN_OR_RAISE(num_file_bytes_, file->GetSize());
+    ARROW_ASSIGN_OR_RAISE(const auto file, map_file(path));
     ARROW_RETURN_NOT_OK(list_messages(*file));
     arrow::ipc::DictionaryMemo dictionaries;
     ARROW_ASSIGN_OR_RAISE(const auto schema, arrow::ipc::ReadSchema(*messages_.front(), &dictionaries));

@@ -15,9 +15,9 @@ constexpr std::int64_t kMostBytes = std::int64_t{512} << 20;
 
 }  // namespace
 
-void BatchCache::put(const Batch& batch) {
+void BatchCache::put(const Batch& batch, bool is_used) {
   const std::lock_guard lock(mutex_);
-  Entry entry{batch, arrow::util::ReferencedBufferSize(*batch.rows).ValueOr(0)};
+  Entry entry{batch, arrow::util::ReferencedBufferSize(*batch.rows).ValueOr(0), is_used};
   num_bytes_ += entry.num_bytes;
   if (!entries_.emplace(batch.first_row, entry).second) {
     num_bytes_ -= entry.num_bytes;

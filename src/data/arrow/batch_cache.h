@@ -15,7 +15,8 @@ namespace tessera {
 // Of one file. Any number of threads.
 class BatchCache {
  public:
-  void put(const Batch& batch);
+  // `is_used`: the caller reads it now; else it was skipped on the way there.
+  void put(const Batch& batch, bool is_used);
   std::optional<Batch> find(std::int64_t row);
 
  private:

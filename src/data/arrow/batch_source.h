@@ -31,6 +31,8 @@ class BatchSource {
   virtual std::int64_t block_end(std::int64_t begin, std::int64_t num_bytes) const = 0;
   // The batch that holds this row, with the selected columns. Any number of threads.
   virtual arrow::Result<Batch> batch_of(std::int64_t row) = 0;
+  // After rows were read that make so much JSON.
+  virtual void was_read(std::size_t) {}
 
  protected:
   ColumnSelection columns_;

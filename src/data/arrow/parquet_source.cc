@@ -173,7 +173,7 @@ arrow::Result<Batch> ParquetSource::decode_until(Cursor& cursor, const Group& gr
       return arrow::Status::Invalid("a row group has another number of rows than it says");
     ARROW_RETURN_NOT_OK(check_structure(*batch.rows));
     cursor.next_row = batch.end();
-    if (batch.rows->num_rows() > 0) cache_.put(batch);
+    if (batch.rows->num_rows() > 0) cache_.put(batch, batch.has(row));
     if (batch.has(row)) return batch;
   }
 }

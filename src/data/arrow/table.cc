@@ -97,6 +97,7 @@ class ArrowTable : public TableFile {
         put_rows(origin_, batch, row, last, lines);
         row = last;
       }
+      source_->was_read(lines.size());
       return lines;
     });
   }
