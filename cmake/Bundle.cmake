@@ -1,6 +1,6 @@
 # Run by the install script, last: does nothing unless TESSERA_BUNDLE is set. Makes a prefix that runs elsewhere: copies
 # the small libraries that ours need and removes every path of this machine. Left to the target are libc, libstdc++ and
-# libgcc, which torch needs too, torch itself with its libgomp, and MPI.
+# libgcc, which torch needs too, torch itself with its libgomp, MPI, and pyarrow.
 if(NOT TESSERA_BUNDLE)
   return()
 endif()
@@ -14,7 +14,7 @@ file(GET_RUNTIME_DEPENDENCIES
   RESOLVED_DEPENDENCIES_VAR found
   UNRESOLVED_DEPENDENCIES_VAR missing
   PRE_EXCLUDE_REGEXES
-    "^lib(tessera|torch|c10|gomp|mpi|open-|cu|nv)" "^lib(stdc\\+\\+|gcc_s|c|m|rt|dl|pthread)\\.so" "^ld-linux")
+    "^lib(tessera|torch|c10|gomp|mpi|open-|cu|nv|arrow|parquet)" "^lib(stdc\\+\\+|gcc_s|c|m|rt|dl|pthread)\\.so" "^ld-linux")
 if(missing)
   message(FATAL_ERROR "not found, so not in the bundle: ${missing}")
 endif()
@@ -24,8 +24,12 @@ foreach(library IN LISTS found)
   message(STATUS "Bundling: ${name}")
   file(COPY_FILE "${file}" "${prefix}/lib/${name}")
 endforeach()
-string(REPLACE ";" ":" rpath "${bundle_rpath}")
 foreach(file IN LISTS libraries ITEMS "${prefix}/bin/tessera" "${prefix}/bin/tessera-minder")
+  set(rpath "${bundle_rpath}")
+  if(file MATCHES "/libtessera_arrow[.]so$")
+    set(rpath "${bundle_arrow_rpath}")
+  endif()
+  string(REPLACE ";" ":" rpath "${rpath}")
   file(RPATH_SET FILE "${file}" NEW_RPATH "${rpath}")
 endforeach()
 # The package finds libtorch by its own place alone.

@@ -25,6 +25,12 @@ set_target_properties(${tessera_libraries} tessera tessera_minder PROPERTIES
   INSTALL_RPATH "${bundle_rpath};${torch_folders}" INSTALL_RPATH_USE_LINK_PATH ON)
 
 install(TARGETS ${tessera_libraries} LIBRARY DESTINATION lib)
+# pyarrow lies beside a wheel's folder, or is put into a tarball's.
+set(bundle_arrow_rpath "$ORIGIN/../../pyarrow;$ORIGIN/../pyarrow")
+if(TARGET tessera_arrow)
+  set_target_properties(tessera_arrow PROPERTIES INSTALL_RPATH "${bundle_arrow_rpath};${PYARROW_DIR}")
+  install(TARGETS tessera_arrow LIBRARY DESTINATION lib)
+endif()
 install(TARGETS tessera tessera_minder RUNTIME DESTINATION bin)
 # To read and to copy from; the program has its own copy inside.
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/experiments" DESTINATION share/tessera PATTERN tiny EXCLUDE)
@@ -40,6 +46,6 @@ install(FILES "${CMAKE_BINARY_DIR}/tesseraConfig.cmake" "${CMAKE_BINARY_DIR}/tes
   DESTINATION "${package_dir}")
 
 # What the installed program prints about itself, while it still finds libtorch where it was built; then the bundle.
-install(CODE "set(build_torch \"${TORCH_DIR}\")\nset(bundle_rpath \"${bundle_rpath}\")\nset(package_dir \"${package_dir}\")")
+install(CODE "set(build_torch \"${TORCH_DIR}\")\nset(bundle_rpath \"${bundle_rpath}\")\nset(bundle_arrow_rpath \"${bundle_arrow_rpath}\")\nset(package_dir \"${package_dir}\")")
 install(SCRIPT "${CMAKE_SOURCE_DIR}/cmake/InstallTexts.cmake")
 install(SCRIPT "${CMAKE_SOURCE_DIR}/cmake/Bundle.cmake")

@@ -28,10 +28,10 @@ foreach(line IN LISTS layer_lines)
 endforeach()
 
 # layer_sources(VARIABLE LAYER): every .cc of the layer's folder and its subfolders except tests, programs and what is
-# loaded at run time: the CUDA flavour's own files and comm/mpi/.
+# loaded at run time: the CUDA flavour's own files, comm/mpi/ and data/arrow/.
 function(layer_sources variable layer)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cc ${CMAKE_SOURCE_DIR}/src/${layer}/*/*.cc)
-  list(FILTER sources EXCLUDE REGEX "(_test|_for_test|[/_]main|/cuda_(support|adapters|block|decoder|products)|/comm/mpi/[a-z_]+)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_for_test|[/_]main|/cuda_(support|adapters|block|decoder|products)|/comm/mpi/[a-z_]+|/data/arrow/[a-z_]+)\\.cc$")
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 

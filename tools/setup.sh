@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Sourced by ./x: finds or installs packages, then libtorch. `ensure GROUP...` may be called any number of times; it
+# Sourced by ./x: finds or installs packages, then libtorch and pyarrow. `ensure GROUP...` may be called any number of times; it
 # installs only what is missing, and where it may not install it says how to get that as a user. Needs ROOT; sets
-# TORCH_DIR, PATH and CMAKE_PREFIX_PATH.
+# TORCH_DIR, PYARROW_DIR, PATH and CMAKE_PREFIX_PATH.
 
 TORCH_MIN_MAJOR=2
 TORCH_MIN_MINOR=11
@@ -19,7 +19,11 @@ die() {
   exit "${2:-1}"
 }
 
-# ensure GROUP...: build (and libtorch with it), slurm, wheel, tarball, deb, fuzz, format, lint. GROUP? is optional.
+# shellcheck source=tools/setup_arrow.sh
+. tools/setup_arrow.sh
+
+# ensure GROUP...: build (and libtorch with it), arrow (pyarrow), slurm, wheel, tarball, deb, fuzz, format, lint. GROUP? is
+# optional.
 ensure() {
   local started=$SECONDS group required=() optional=()
   DID_SOMETHING=no
@@ -31,12 +35,18 @@ ensure() {
         optional+=(comfort)
         find_torch || required+=(download)  # all that is missing is then named at once
         ;;
+      arrow) find_pyarrow || required+=(download) ;;
+      arrow\?) find_pyarrow || optional+=(download) ;;
       slurm | *\?) optional+=("${group%\?}") ;;  # without it its tests are skipped, with the reason
       *) required+=("$group") ;;
     esac
   done
   ensure_packages "${required[*]}" "${optional[*]}"
   case " $* " in *' build '*) [ -n "$TORCH_FOUND" ] || download_torch ;; esac
+  case " $* " in
+    *' arrow '*) ensure_pyarrow required ;;
+    *' arrow? '*) ensure_pyarrow optional ;;
+  esac
   if [ "$DID_SOMETHING" = no ]; then
     say "Set-up: nothing to do${TORCH_FOUND:+ (torch $TORCH_FOUND)}"
   else
@@ -298,7 +308,7 @@ find_torch() {
   if [ -n "${TORCH_DIR:-}" ]; then
     problem=$(torch_problem "$TORCH_DIR")
     [ -z "$problem" ] || die "TORCH_DIR=$TORCH_DIR cannot be used: $problem"
-  elif found=$(python_torch) && [ -n "$found" ] && problem=$(torch_problem "$found") && [ -z "$problem" ]; then
+  elif found=$(python_package torch) && [ -n "$found" ] && problem=$(torch_problem "$found") && [ -z "$problem" ]; then
     TORCH_DIR=$found
   else
     [ -z "$found" ] || note "not using the active Python's torch in $found: $problem"
@@ -309,13 +319,14 @@ find_torch() {
   TORCH_FOUND="$(torch_version "$TORCH_DIR") in ${TORCH_DIR#"$ROOT/"}"
 }
 
-# Where `import torch` would find it, without importing it (takes seconds) and ignoring the current folder.
-python_torch() {
+# python_package NAME: where the active Python would find it, without importing it (takes seconds) and ignoring the current
+# folder; empty if it has none.
+python_package() {
   has_command python3 || return 0
   (cd / && python3 -c '
-import importlib.util, os
-spec = importlib.util.find_spec("torch")
-print(os.path.dirname(spec.origin) if spec and spec.origin else "")') 2>/dev/null || true
+import importlib.util, os, sys
+spec = importlib.util.find_spec(sys.argv[1])
+print(os.path.dirname(spec.origin) if spec and spec.origin else "")' "$1") 2>/dev/null || true
 }
 
 torch_version() {
@@ -345,49 +356,57 @@ torch_problem() {
   fi
 }
 
-# Downloads into a temporary folder and renames it when complete, so an interrupted download is never used.
 download_torch() {
-  mkdir -p "$DEPS"
-  exec 9>"$DEPS/lock"
-  flock -n 9 || {
-    note "another ./x is downloading libtorch: waiting for it"
-    flock 9
-  }
+  local free_mib problem
+  lock_downloads libtorch
   TORCH_DIR=$DEPS/torch/torch
   if [ -n "$(torch_problem "$TORCH_DIR")" ]; then
     DID_SOMETHING=yes
-    local partial=$DEPS/torch.partial free_mib python
-    rm -rf "$partial" "$DEPS/torch"
+    rm -rf "$DEPS/torch"
     free_mib=$(df -Pm "$DEPS" | awk 'NR == 2 {print $4}')
     ((free_mib > 2500)) || die "unpacking libtorch needs 2.5 GB of free space in $DEPS; there are $free_mib MB"
-    python=$(python_with pip)
-    if [ -z "$python" ]; then  # only ensurepip: a virtual environment has pip
-      python=$DEPS/venv/bin/python3
-      "$(python_with ensurepip)" -m venv "$DEPS/venv" || die "python3 could not make a virtual environment in .deps/venv: see above"
-    fi
     say "Downloading libtorch into .deps/torch ($([ "$(uname -m)" = x86_64 ] && echo 545 || echo 435) MB): ${TORCH_PACKAGES[*]}"
-    # pip unpacks in TMPDIR: next to the target, since /tmp may be small and a rename is then free.
-    mkdir -p "$partial/tmp"
-    show_growth "$partial" &
-    local watcher=$!
-    # libtorch itself does not depend on Python, so the wheel for one version serves any. No cache: pip would hold
-    # the whole file in memory to write it there.
-    if TMPDIR=$partial/tmp PIP_ROOT_USER_ACTION=ignore "$python" -m pip install --disable-pip-version-check --no-input --no-cache-dir --no-compile \
-      --no-deps --only-binary=:all: --python-version 3.11 --target "$partial/torch" "${TORCH_PACKAGES[@]}"; then
-      kill "$watcher" 2>/dev/null || true
-    else
-      kill "$watcher" 2>/dev/null || true
-      rm -rf "$partial"
+    pip_into torch "${TORCH_PACKAGES[@]}" ||
       die "pip could not download libtorch: see the message above. To use an existing torch: TORCH_DIR=<folder> ./x ..."
-    fi
-    local problem
-    problem=$(torch_problem "$partial/torch/torch")
+    problem=$(torch_problem "$TORCH_DIR")
     [ -z "$problem" ] || die "the torch that pip downloaded cannot be used: $problem"
-    mv "$partial/torch" "$DEPS/torch"
-    rm -rf "$partial"
   fi
   exec 9>&-
   find_torch
+}
+
+# lock_downloads WHAT: until descriptor 9 is closed.
+lock_downloads() {
+  mkdir -p "$DEPS"
+  exec 9>"$DEPS/lock"
+  flock -n 9 || {
+    note "another ./x is downloading: waiting for it before $1"
+    flock 9
+  }
+}
+
+# pip_into NAME PACKAGE...: into .deps/NAME, by way of a temporary folder that is renamed when complete, so an interrupted
+# download is never used. Returns 1 where pip fails.
+pip_into() {
+  local partial=$DEPS/$1.partial python watcher status=0
+  python=$(python_with pip)
+  if [ -z "$python" ]; then  # only ensurepip: a virtual environment has pip
+    python=$DEPS/venv/bin/python3
+    "$(python_with ensurepip)" -m venv "$DEPS/venv" || die "python3 could not make a virtual environment in .deps/venv: see above"
+  fi
+  # pip unpacks in TMPDIR: next to the target, since /tmp may be small and a rename is then free.
+  rm -rf "$partial"
+  mkdir -p "$partial/tmp"
+  show_growth "$partial" &
+  watcher=$!
+  # The C++ libraries inside do not depend on Python, so the wheel for one version serves any. No cache: pip would hold
+  # the whole file in memory to write it there.
+  TMPDIR=$partial/tmp PIP_ROOT_USER_ACTION=ignore "$python" -m pip install --disable-pip-version-check --no-input --no-cache-dir --no-compile \
+    --no-deps --only-binary=:all: --python-version 3.11 --target "$partial/done" "${@:2}" || status=1
+  kill "$watcher" 2>/dev/null || true
+  if [ "$status" = 0 ]; then rm -rf "${DEPS:?}/$1" && mv "$partial/done" "$DEPS/$1"; fi
+  rm -rf "$partial"
+  return "$status"
 }
 
 # pip shows its progress bar only on terminals; elsewhere print the progress every few seconds. Ends with its parent.

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <map>
 
-#include "comm/mpi_support.h"
 #include "core/error.h"
+#include "core/host.h"
 #include "core/text.h"
 
 namespace tessera {

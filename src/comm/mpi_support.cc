@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/host.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -71,12 +72,6 @@ const LoadedMpi& loaded_mpi() {
 }
 
 }  // namespace
-
-std::filesystem::path own_folder() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) return {};
-  return std::filesystem::absolute(info.dli_fname).parent_path();
-}
 
 OpenMpi find_open_mpi(const Environment& environment) {
   OpenMpi found;

@@ -18,9 +18,6 @@
 
 namespace tessera {
 
-// The folder of libtessera.so, or of the program it is linked into: what it loads at run time lies beside it.
-std::filesystem::path own_folder();
-
 // Open MPI 3 to 5 share it; MPICH's and Intel's is libmpi.so.12.
 inline constexpr const char* kOpenMpiLibrary = "libmpi.so.40";
 

@@ -18,6 +18,9 @@ namespace tessera {
 // Its name, as messages and rosters show it.
 std::string host_name();
 
+// The folder of libtessera.so, or of the program it is linked into: what it loads at run time lies beside it.
+std::filesystem::path own_folder();
+
 // Seconds, for durations: never jumps back.
 inline double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

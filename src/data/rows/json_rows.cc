@@ -131,8 +131,8 @@ class TableParser final : public RowParser {
       : origin_(std::move(origin)), table_(std::move(table)), block_bytes_(block_bytes) {}
 
   std::vector<PlacedRow> parse(const RowBlock& block) const override {
-    const std::int64_t end = table_->block_end(block.first_row, block_bytes_);
-    const std::string bytes = table_->read_rows(block.first_row, end);
+    const std::int64_t end = table_->block_end(block.first_row, static_cast<std::int64_t>(block_bytes_));
+    const std::string bytes = table_->read_json_lines(block.first_row, end);
     std::vector<PlacedRow> rows;
     std::int64_t row = block.first_row;
     for (std::size_t at = 0; at < bytes.size(); ++row) {
