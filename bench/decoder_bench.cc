@@ -232,8 +232,10 @@ bool run(const Sizes& sizes, at::ScalarType type, at::Device device, int turns) 
 int main(int argc, char** argv) {
   using namespace tessera::kernels;
   const int turns = argc > 1 ? std::stoi(argv[1]) : 10;
+  // libtorch's CUDA must be loaded before its generators are first asked for.
+  const bool has_gpu = tessera::gpu_support() != nullptr;
   at::manual_seed(1);
-  if (tessera::gpu_support() != nullptr) {
+  if (has_gpu) {
     run({2048, 8192, 32, 8, 64, {512, 512, 512, 512, 512, 512, 512, 512}}, at::kBFloat16, {at::kCUDA, 0}, turns);
     return 0;
   }

@@ -9,16 +9,8 @@
 namespace tessera::kernels {
 namespace {
 
-class GatedBlockByCase : public testing::TestWithParam<GatedBlockCase> {};
-
-TEST_P(GatedBlockByCase, EqualsItsSingleOperators) {
-  for (const auto type : {at::kFloat, at::kBFloat16}) check_gated_block(GetParam(), type, at::kCPU);
-}
-
-INSTANTIATE_TEST_SUITE_P(Families, GatedBlockByCase, testing::ValuesIn(gated_block_cases()));
-
-TEST(GatedBlock, EqualsItsSingleOperatorsInFp16) {  // which CPUs are slow at
-  check_gated_block(gated_block_cases().front(), at::kHalf, at::kCPU);
+TEST(GatedBlock, IsAsExactAsItsSingleOperators) {
+  for (const auto type : {at::kFloat, at::kBFloat16}) check_gated_blocks(type, at::kCPU);
 }
 
 GatedBlock small_block() {

@@ -220,8 +220,8 @@ TEST(PlanCommand, RefusesBadInputClearly) {
   expect_refused("--config_name tests/data/plan/none.json", "none.json");
   const TestFolder folder;
   expect_refused(folder.path().string(), "config.json");
-  write_file_atomically(folder / "config.json", R"({"model_type": "llama"})");
-  expect_refused(folder.path().string(), "llama");
+  write_file_atomically(folder / "config.json", R"({"model_type": "mixtral"})");
+  expect_refused(folder.path().string(), "mixtral");
 }
 
 }  // namespace

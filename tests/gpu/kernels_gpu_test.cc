@@ -104,9 +104,7 @@ TEST_F(KernelsOnGpu, ABlockAsOneNodeIsAsExactAsItsOperations) {
 }
 
 TEST_F(KernelsOnGpu, AGatedBlockAsOneNodeIsAsExactAsItsOperators) {
-  for (const auto type : kTypes) {
-    for (const auto& one : gated_block_cases()) check_gated_block(one, type, gpu_);
-  }
+  for (const auto type : kTypes) check_gated_blocks(type, gpu_);
 }
 
 TEST_F(KernelsOnGpu, PackedAttentionRepeatsItsGradientsWhereThatIsWished) {

@@ -22,10 +22,6 @@ TEST_P(ModelOnGpu, LossAndEveryGradientAreTheOriginals) {
   check_loss_and_gradients(GetParam(), kGpu);
 }
 
-TEST_P(ModelOnGpu, GradientsInBf16AreWithinItsError) {
-  check_bf16_gradients(GetParam(), kGpu);
-}
-
 TEST_P(ModelOnGpu, TheCacheGivesTheLogitsOfTheWholeSequence) {
   check_step_logits(GetParam(), kGpu);
 }
@@ -40,6 +36,10 @@ TEST_P(ModelOnGpu, DropoutIsAFunctionOfItsSeedAndCheckpointingGivesTheSameBits) 
 
 INSTANTIATE_TEST_SUITE_P(All, ModelOnGpu, testing::ValuesIn(model_cases()),
                          [](const auto& tested) { return tested.param.name; });
+
+TEST(ModelsOnGpu, GradientsInBf16AreWithinItsError) {
+  check_all_bf16_gradients(kGpu);
+}
 
 TEST(BloomOnGpu, Bf16IsAsNearToFloat32AsTheOriginals) {
   check_bf16_logits(kGpu);

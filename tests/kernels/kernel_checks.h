@@ -89,26 +89,10 @@ void check_gated_linear(const GatedCase& gated, GateActivation activation, at::S
 // One node for a whole block: results and gradients no further from float64 than those of the separate operations.
 void check_transformer_block(std::int64_t num_heads, std::int64_t head_size, at::ScalarType type, at::Device device);
 
-// A block of today's decoders: which of its parts there are.
-struct GatedBlockCase {
-  std::string name;
-  std::int64_t num_heads = 4, num_kv_heads = 2, head_size = 16;
-  bool one_projection = false;  // for q, k and v; for gate and up
-  bool qkv_bias = false, other_biases = false;
-  bool norms_heads = false, norms_all_heads = false;
-  bool norms_before = true, norms_after = false;
-  std::int64_t rotated = 16;  // numbers of each head; 0: no rotary positions
-  std::int64_t window = 0;
-  double scale = 0;
-  RmsWeight norm_weight = RmsWeight::kAfterRounding;
-  GateActivation activation = GateActivation::kSilu;
-};
-// Small ones of every family, and heads of 64 to 256.
-const std::vector<GatedBlockCase>& gated_block_cases();
-void PrintTo(const GatedBlockCase& block, std::ostream* out);
 // One node for the whole block against its single operators: in float32 the same but for the order of a few sums, in
-// half types no further from float32. Frozen and collected parameters, and the same bits each time.
-void check_gated_block(const GatedBlockCase& block, at::ScalarType type, at::Device device);
+// half types no further from float32. Frozen and collected parameters, and the same bits each time. Small blocks of
+// every family, and heads of 64 to 256.
+void check_gated_blocks(at::ScalarType type, at::Device device);
 
 struct HeadCase {
   std::string name;
