@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "data/templates/formats.h"
+#include "data/templates/text_parts.h"
 
 namespace tessera::internal::jinja {
 namespace {
@@ -115,7 +116,7 @@ Value repeated(Rendering& rendering, const Value& value, std::int64_t times) {
       all.reserve(text->size() * count);
       for (std::size_t i = 0; i < count; ++i) all += *text;
     }
-    return rendering.text(std::move(all));
+    return rendering.text_like(value, std::move(all));
   }
   const Values& items = *value.items();
   rendering.spend_repeated(items.size() * 64, count);  // a step per item
@@ -132,7 +133,11 @@ std::optional<Value> combine(Rendering& rendering, Operation operation, const Va
   if (operation == Operation::kAdd) {
     if (left.text() != nullptr && right.text() != nullptr) {
       rendering.spend_text(left.text()->size() + right.text()->size());
-      return Value(*left.text() + *right.text());
+      if (left.is_markup() == right.is_markup()) return rendering.text_like(left, *left.text() + *right.text());
+      const auto escaped = [&](const Value& part) {
+        return part.is_markup() ? *part.text() : escape_html(rendering, *part.text());
+      };
+      return Value::markup(escaped(left) + escaped(right));
     }
     const bool are_alike =
         (left.list() != nullptr && right.list() != nullptr) || (left.tuple() != nullptr && right.tuple() != nullptr);
@@ -147,7 +152,8 @@ std::optional<Value> combine(Rendering& rendering, Operation operation, const Va
     if (repeats(right) && left.integer()) return repeated(rendering, right, *left.integer());
   }
   if (operation == Operation::kRemainder && left.text() != nullptr) {
-    return rendering.text(format_percent(rendering, *left.text(), right));
+    return rendering.text_like(
+        left, format_percent(rendering, *left.text(), left.is_markup() ? escaped_texts(rendering, right) : right));
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "data/templates/compare.h"
 #include "data/templates/sequence.h"
+#include "data/templates/text_parts.h"
 
 namespace tessera::internal::jinja {
 namespace {
@@ -45,7 +46,7 @@ Value missing(const Value& value, std::string_view name) {
 
 // What Python's getattr finds, if the sandbox lets a template have it.
 std::optional<Value> find_attribute(Rendering& rendering, const Value& value, std::string_view name) {
-  if (const Method::Body method = find_method(value, name)) return rendering.make<Method>(value, method);
+  if (const Method::Body method = find_method(value, name)) return rendering.make<Method>(value, name, method);
   if (changes_value(value, name)) return unsafe(value, name);
   if (is_missing_method(value, name)) {
     rendering.refuse(fmt::format("the method '{}' of '{}' is not supported", name, value.type_name()));
@@ -58,6 +59,15 @@ std::optional<Value> find_attribute(Rendering& rendering, const Value& value, st
     return object->attribute(rendering, name);
   }
   return std::nullopt;
+}
+
+// A text, or the texts of a list or a tuple.
+Value as_markup(Rendering& rendering, const Value& value) {
+  if (value.text() != nullptr) return Value::markup(*value.text());
+  if (value.items() == nullptr) return value;
+  Values items = *value.items();
+  for (Value& item : items) item = as_markup(rendering, item);
+  return value.list() != nullptr ? rendering.list(std::move(items)) : rendering.tuple(std::move(items));
 }
 
 std::optional<Value> find_item(Rendering& rendering, const Value& value, const Value& key) {
@@ -108,6 +118,18 @@ Value pure_attribute_of(Rendering& rendering, const Value& value, std::string_vi
   rendering.check_defined(value);
   auto found = find_attribute(rendering, value, name);
   return found ? *std::move(found) : missing(value, name);
+}
+
+Value call_method(Rendering& rendering, Method::Body method, std::string_view name, const Value& self,
+                  Arguments arguments) {
+  if (!self.is_markup()) return method(rendering, self, arguments);
+  if (name == "replace" && arguments.positional.size() > 1) {
+    arguments.positional[1] = escaped_texts(rendering, arguments.positional[1]);
+  } else if (name == "join" || name == "format" || name == "format_map") {
+    for (Value& value : arguments.positional) value = escaped_texts(rendering, value);
+    for (auto& [key, value] : arguments.named) value = escaped_texts(rendering, value);
+  }
+  return as_markup(rendering, method(rendering, self, arguments));
 }
 
 Value call(Rendering& rendering, const Value& function, Arguments arguments) {

@@ -18,6 +18,10 @@ Value pure_attribute_of(Rendering& rendering, const Value& value, std::string_vi
 
 Value call(Rendering& rendering, const Value& function, Arguments arguments);
 
+// A method of a value; those of markup give markup.
+Value call_method(Rendering& rendering, Method::Body method, std::string_view name, const Value& self,
+                  Arguments arguments);
+
 // The method that the sandbox allows; null: there is none, or it is refused when called.
 Method::Body find_method(const Value& value, std::string_view name);
 

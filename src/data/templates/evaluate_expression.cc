@@ -160,7 +160,7 @@ Value Evaluator::call_function(const CallExpression& form, Arguments given, cons
   if (const auto* access = std::get_if<AttributeAccess>(&form.function->form)) {
     const Value base = evaluate(*access->base, scope);
     if (const Method::Body method = find_method(base, access->name)) {
-      return method(rendering_, base, all_arguments());
+      return call_method(rendering_, method, access->name, base, all_arguments());
     }
     const Value function = attribute_of(rendering_, base, access->name);
     return call(rendering_, function, all_arguments());

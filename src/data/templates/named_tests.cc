@@ -69,8 +69,8 @@ bool is_string(Rendering&, const Value& value) {
 bool is_mapping(Rendering&, const Value& value) {
   return value.dict() != nullptr;
 }
-bool is_never(Rendering&, const Value&) {
-  return false;
+bool is_escaped(Rendering&, const Value& value) {
+  return value.is_markup();
 }
 bool is_callable_value(Rendering&, const Value& value) {
   // What is undefined has Python's __call__, too, which refuses.
@@ -140,7 +140,7 @@ constexpr NamedTest kTests[] = {
     {"sequence", holds<is_sequence>},
     {"iterable", holds<is_iterable>},
     {"callable", holds<is_callable_value>},
-    {"escaped", holds<is_never>},
+    {"escaped", holds<is_escaped>},
     {"lower", holds<has_letter_case<false>>},
     {"upper", holds<has_letter_case<true>>},
     {"filter", holds<is_filter_name>},

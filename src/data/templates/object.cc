@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "data/templates/attributes.h"
 #include "data/templates/python_text.h"
 #include "data/templates/rendering.h"
 
@@ -46,7 +47,7 @@ Value Function::call(Rendering& rendering, Arguments arguments) {
   return body_(rendering, arguments);
 }
 Value Method::call(Rendering& rendering, Arguments arguments) {
-  return body_(rendering, self_, arguments);
+  return call_method(rendering, body_, name_, self_, std::move(arguments));
 }
 
 void Range::append_repr(Rendering&, std::string& text) const {

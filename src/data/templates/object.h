@@ -62,13 +62,14 @@ class Method : public Object {
  public:
   using Body = Value (*)(Rendering& rendering, const Value& self, const Arguments& arguments);
 
-  Method(Value self, Body body) : self_(std::move(self)), body_(body) {}
+  Method(Value self, std::string_view name, Body body) : self_(std::move(self)), name_(name), body_(body) {}
   std::string_view type_name() const override { return "builtin_function_or_method"; }
   bool is_callable() const override { return true; }
   Value call(Rendering& rendering, Arguments arguments) override;
 
  private:
   Value self_;
+  std::string name_;
   Body body_;
 };
 

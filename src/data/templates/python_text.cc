@@ -94,7 +94,9 @@ void append_repr(Rendering& rendering, std::string& text, const Value& value) {
   } else if (value.is_real()) {
     text += real_text(*value.number());
   } else if (const std::string* string = value.text()) {
+    if (value.is_markup()) text += "Markup(";
     append_text_repr(rendering, text, *string);
+    if (value.is_markup()) text += ')';
   } else if (const List* list = value.list()) {
     append_list_repr(rendering, text, list->items);
   } else if (const Tuple* tuple = value.tuple()) {

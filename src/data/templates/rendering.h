@@ -55,6 +55,11 @@ class Rendering {
     spend_text(text.size());
     return Value(std::move(text));
   }
+  // Markup where `original` is.
+  Value text_like(const Value& original, std::string made) {
+    spend_text(made.size());
+    return original.is_markup() ? Value::markup(std::move(made)) : Value(std::move(made));
+  }
   Value list(Values items);
   Value tuple(Values items, bool is_group = false);
   Value dict(std::vector<std::pair<Value, Value>> entries);  // keys must be unique

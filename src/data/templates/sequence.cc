@@ -131,14 +131,14 @@ std::optional<Value> find_item_at(Rendering& rendering, const Value& value, std:
   if (Object* object = value.object()) return object->item(rendering, at);
   const std::string& text = *value.text();
   const std::size_t begin = byte_of_character(text, at);
-  return rendering.text(text.substr(begin, utf8_length(static_cast<unsigned char>(text[begin]))));
+  return rendering.text_like(value, text.substr(begin, utf8_length(static_cast<unsigned char>(text[begin]))));
 }
 
 std::optional<Value> find_slice(Rendering& rendering, const Value& value, const Value& start, const Value& stop,
                                 const Value& step) {
   if (!is_bound(start) || !is_bound(stop) || !is_bound(step)) return std::nullopt;
   if (const std::string* text = value.text()) {
-    return rendering.text(slice_of_text(rendering, *text, start, stop, step));
+    return rendering.text_like(value, slice_of_text(rendering, *text, start, stop, step));
   }
   if (const Values* items = value.items()) {
     Values picked = pick(*items, indices_of_slice(rendering, items->size(), start, stop, step));

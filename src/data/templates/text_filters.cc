@@ -35,12 +35,13 @@ std::string title_words(std::string_view text) {
 
 constexpr std::size_t kFilterCaseCost = 16;  // characters beyond ASCII are looked up in tables
 
+// Markup stays markup.
 template <auto change>
 Value change_text(Rendering& rendering, const Value& value, const Arguments& arguments) {
   const Parameters none(rendering, "this filter", arguments, {});
   const std::string text = str_of(rendering, value);
   rendering.spend_repeated(text.size(), kFilterCaseCost);
-  return rendering.text(change(text));
+  return rendering.text_like(value, change(text));
 }
 
 Value to_text(Rendering& rendering, const Value& value, const Arguments& arguments) {
@@ -51,10 +52,11 @@ Value to_text(Rendering& rendering, const Value& value, const Arguments& argumen
 Value trim_filter(Rendering& rendering, const Value& value, const Arguments& arguments) {
   const Parameters given(rendering, "trim", arguments, {"chars"});
   const std::string text = str_of(rendering, value);
-  if (!given.has(0) || given.at(0).is_none()) return rendering.text(std::string(strip_left(strip_right(text))));
+  if (!given.has(0) || given.at(0).is_none())
+    return rendering.text_like(value, std::string(strip_left(strip_right(text))));
   const std::string set = given.text(0, "");
   rendering.spend_repeated(set.size(), text.size());
-  return rendering.text(std::string(strip_set_left(strip_set_right(text, set), set)));
+  return rendering.text_like(value, std::string(strip_set_left(strip_set_right(text, set), set)));
 }
 
 Value replace_filter(Rendering& rendering, const Value& value, const Arguments& arguments) {
@@ -125,18 +127,14 @@ Value format_filter(Rendering& rendering, const Value& value, const Arguments& a
   return rendering.text(format_percent(rendering, str_of(rendering, value), values));
 }
 
-// For HTML. What is escaped stays an ordinary text here, where Jinja2 would remember it.
-Value escape(Rendering& rendering, const Value& value, const Arguments& arguments) {
+Value escape_filter(Rendering& rendering, const Value& value, const Arguments& arguments) {
   const Parameters none(rendering, "escape", arguments, {});
-  const std::string text = str_of(rendering, value);
-  std::string escaped;
-  rendering.spend_repeated(text.size(), 5);
-  for (const char c : text) {
-    escaped += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : "";
-    escaped += c == '\'' ? "&#39;" : c == '"' ? "&#34;" : "";
-    if (std::string_view("&<>'\"").find(c) == std::string_view::npos) escaped += c;
-  }
-  return rendering.text(std::move(escaped));
+  return value.is_markup() ? value : Value::markup(escape_html(rendering, str_of(rendering, value)));
+}
+
+Value safe_filter(Rendering& rendering, const Value& value, const Arguments& arguments) {
+  const Parameters none(rendering, "safe", arguments, {});
+  return Value::markup(str_of(rendering, value));
 }
 
 // Without comments and tags, white space runs as one blank.
@@ -218,7 +216,7 @@ const FilterTable& text_filters() {
       {"capitalize", change_text<capitalized>},
       {"title", change_text<title_words>},
       {"string", to_text},
-      {"safe", to_text},
+      {"safe", safe_filter},
       {"trim", trim_filter},
       {"replace", replace_filter},
       {"indent", indent_filter},
@@ -226,8 +224,8 @@ const FilterTable& text_filters() {
       {"center", center_filter},
       {"wordcount", count_words},
       {"format", format_filter},
-      {"escape", escape},
-      {"e", escape},
+      {"escape", escape_filter},
+      {"e", escape_filter},
       {"striptags", strip_tags},
       {"urlencode", urlencode},
   };

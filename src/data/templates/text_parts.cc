@@ -96,6 +96,49 @@ std::string padded_text(Rendering& rendering, std::string_view text, std::int64_
   return all;
 }
 
+std::string escape_html(Rendering& rendering, std::string_view text) {
+  rendering.spend_repeated(text.size(), 5);
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      case '"':
+        escaped += "&#34;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+Value escaped_texts(Rendering& rendering, const Value& value) {
+  if (value.text() != nullptr) {
+    return value.is_markup() ? value : Value::markup(escape_html(rendering, *value.text()));
+  }
+  const auto escaped_all = [&](Values items) {
+    for (Value& item : items) item = item.text() == nullptr ? item : escaped_texts(rendering, item);
+    return items;
+  };
+  if (value.list() != nullptr) return rendering.list(escaped_all(value.list()->items));
+  if (value.tuple() != nullptr) return rendering.tuple(escaped_all(value.tuple()->items));
+  if (value.dict() == nullptr) return value;
+  auto entries = value.dict()->entries;
+  for (auto& [key, each] : entries) each = each.text() == nullptr ? each : escaped_texts(rendering, each);
+  return rendering.dict(std::move(entries));
+}
+
 std::vector<std::string_view> lines_of(std::string_view text, bool keeps_ends) {
   std::vector<std::string_view> lines;
   std::size_t line = 0;

@@ -23,6 +23,12 @@ std::string replaced(Rendering& rendering, std::string_view text, std::string_vi
 std::string padded_text(Rendering& rendering, std::string_view text, std::int64_t width, std::string_view fill,
                         bool is_at_begin, bool is_at_both);
 
+// For HTML: &, <, >, ' and ".
+std::string escape_html(Rendering& rendering, std::string_view text);
+
+// The same of each text that is no markup: of the value, or of its items.
+Value escaped_texts(Rendering& rendering, const Value& value);
+
 // str.splitlines
 std::vector<std::string_view> lines_of(std::string_view text, bool keeps_ends = false);
 

@@ -51,6 +51,12 @@ class Value {
   static Value undefined(std::string why) {
     return Value(Undefined{std::make_shared<const std::string>(std::move(why))});
   }
+  // What the filters safe and escape give: a text that escapes what is added to it.
+  static Value markup(std::string text) {
+    Value value(std::move(text));
+    value.is_markup_ = true;
+    return value;
+  }
 
   bool is_none() const { return std::holds_alternative<None>(form_); }
   bool is_bool() const { return std::holds_alternative<bool>(form_); }
@@ -63,6 +69,7 @@ class Value {
   // Nothing, or null, where it is something else.
   std::optional<std::int64_t> integer() const;  // of True and False, too, as in Python
   std::optional<double> number() const;
+  bool is_markup() const { return is_markup_; }
   const std::string* text() const { return pointer<std::string>(); }
   const List* list() const { return pointer<List>(); }
   const Tuple* tuple() const { return pointer<Tuple>(); }
@@ -87,6 +94,7 @@ class Value {
   std::variant<None, Undefined, bool, std::int64_t, double, std::shared_ptr<const std::string>,
                std::shared_ptr<const List>, std::shared_ptr<const Tuple>, std::shared_ptr<const Dict>, Object*>
       form_;
+  bool is_markup_ = false;
 };
 
 struct Dict {
