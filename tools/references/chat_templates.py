@@ -1,6 +1,6 @@
 """Writes tests/data/templates/: what transformers makes of small templates of our own, case by case.
 
-    PYTHON tools/references/chat_templates.py        (PYTHON has transformers and jinja2)
+    $(tools/references/venv.sh templates) tools/references/chat_templates.py
 
 Each group becomes a file of cases: a template, its variables where it has some, and the text, or the kind of refusal.
 """
