@@ -3,10 +3,10 @@
     $(tools/references/venv.sh templates) tools/references/check_chat_templates.py RENDER_CHATS
         [--llama_cpp REPOSITORY [--all]] [--write FILE] [--show 5]
 
-RENDER_CHATS is the program of tests/support/render_chats.cc (target render_chats). The templates are
-those of trl/chat_templates and, with --llama_cpp, those of supported families (with --all: of all families) in
-models/templates of a git repository of llama.cpp (a bare one will do). Each renders 40 conversations; texts, the ranges that {% generation %} marks, and
-refusals must be equal. Ends with 1 if anything differs.
+RENDER_CHATS is the program of tests/support/render_chats.cc (target render_chats). The templates are those of
+trl/chat_templates and, with --llama_cpp, those of supported families (with --all: of all families) in models/templates
+of a git repository of llama.cpp (a bare one will do). Each renders 40 conversations; texts, the ranges that
+{% generation %} marks, and the kinds of refusals must be equal. Ends with 1 if anything differs.
 """
 
 import argparse

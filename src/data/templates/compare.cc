@@ -148,6 +148,16 @@ const Value* find_entry(Rendering& rendering, const Dict& dict, const Value& key
   return nullptr;
 }
 
+void set_entry(Rendering& rendering, std::vector<std::pair<Value, Value>>& entries, const Value& key,
+               const Value& value) {
+  for (auto& [known, old] : entries) {
+    if (!are_equal(rendering, known, key)) continue;
+    old = value;
+    return;
+  }
+  entries.emplace_back(key, value);
+}
+
 void check_hashable(Rendering& rendering, const Value& key) {
   if (key.list() != nullptr || key.dict() != nullptr) {
     rendering.refuse(fmt::format("unhashable type: '{}'", key.type_name()));

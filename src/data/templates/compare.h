@@ -15,6 +15,9 @@ bool compare(Rendering& rendering, const Value& left, std::string_view symbol, c
 // item in container
 bool contains_item(Rendering& rendering, const Value& container, const Value& item);
 const Value* find_entry(Rendering& rendering, const Dict& dict, const Value& key);
+// Of entries that are to become a dict: a key that is there keeps its place.
+void set_entry(Rendering& rendering, std::vector<std::pair<Value, Value>>& entries, const Value& key,
+               const Value& value);
 // Refuses lists and dicts as keys.
 void check_hashable(Rendering& rendering, const Value& key);
 

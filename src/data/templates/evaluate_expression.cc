@@ -40,18 +40,14 @@ Value Evaluator::visit(const ItemList& form, const ScopePtr& scope) {
 }
 
 Value Evaluator::visit(const DictLiteral& form, const ScopePtr& scope) {
-  Dict dict{{}, 0};
+  std::vector<std::pair<Value, Value>> entries;
   for (const auto& [key_form, value_form] : form.entries) {
     const Value key = evaluate(*key_form, scope);
     check_hashable(rendering_, key);
-    Value value = evaluate(*value_form, scope);
-    if (const Value* old = find_entry(rendering_, dict, key)) {
-      const_cast<Value&>(*old) = std::move(value);  // of our own dict, which nobody shares yet
-    } else {
-      dict.entries.emplace_back(key, std::move(value));
-    }
+    const Value value = evaluate(*value_form, scope);
+    set_entry(rendering_, entries, key, value);
   }
-  return rendering_.dict(std::move(dict.entries));
+  return rendering_.dict(std::move(entries));
 }
 
 Value Evaluator::visit(const Concatenation& form, const ScopePtr& scope) {

@@ -42,31 +42,23 @@ Value range_function(Rendering& rendering, const Arguments& arguments) {
 // A mapping or pairs, then named entries.
 std::vector<std::pair<Value, Value>> entries_of(Rendering& rendering, const Arguments& arguments) {
   if (arguments.positional.size() > 1) rendering.refuse("dict expected at most 1 argument");
-  Dict dict{{}, 0};
-  const auto set = [&](const Value& key, const Value& value) {
-    check_hashable(rendering, key);
-    for (auto& [known, old] : dict.entries) {
-      if (!are_equal(rendering, known, key)) continue;
-      old = value;
-      return;
-    }
-    dict.entries.emplace_back(key, value);
-  };
+  std::vector<std::pair<Value, Value>> entries;
   if (!arguments.positional.empty()) {
     const Value& source = arguments.positional[0];
     if (const Dict* other = source.dict()) {
       rendering.spend(other->entries.size());
-      dict.entries = other->entries;
+      entries = other->entries;
     } else {
       for (const Value& pair : items_of(rendering, source)) {
         const Values parts = items_of(rendering, pair);
         if (parts.size() != 2) rendering.refuse("dict expects pairs of a key and a value");
-        set(parts[0], parts[1]);
+        check_hashable(rendering, parts[0]);
+        set_entry(rendering, entries, parts[0], parts[1]);
       }
     }
   }
-  for (const auto& [name, value] : arguments.named) set(rendering.text(name), value);
-  return std::move(dict.entries);
+  for (const auto& [name, value] : arguments.named) set_entry(rendering, entries, rendering.text(name), value);
+  return entries;
 }
 
 Value dict_function(Rendering& rendering, const Arguments& arguments) {

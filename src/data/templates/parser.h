@@ -1,4 +1,5 @@
-// Tokens to a Program. One class in two files: statements (parser.cc) and expressions (expression_parser.cc).
+// Tokens to a Program. One class in three files: statements (parser.cc), expressions (expression_parser.cc), and
+// what follows values in them (postfix_parser.cc).
 #pragma once
 
 #include <initializer_list>
@@ -59,7 +60,7 @@ class Parser {
   std::string parse_dotted_name();
   bool is_tuple_end(Names ends) const;
 
-  ExpressionPtr make(Offset offset, decltype(Expression::form) form) const;
+  ExpressionPtr make(Offset offset, ExpressionForm form) const;
 
   const SourceText& source_;
   Program& program_;

@@ -30,6 +30,10 @@ void Rendering::refuse_depth() const {
   refuse(fmt::format("calls are nested more than {} levels deep", options_.limits.depth));
 }
 
+void Rendering::refuse_nesting() const {
+  refuse(fmt::format("statements and expressions are nested more than {} levels deep", kMostNested));
+}
+
 void Rendering::spend_repeated(std::size_t num_bytes, std::size_t times) {
   std::size_t total = 0;
   if (__builtin_mul_overflow(num_bytes, times, &total)) refuse_cost();

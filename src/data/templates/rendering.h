@@ -46,7 +46,7 @@ class Rendering {
   void leave() { --num_entered_; }
   // Statements and expressions within each other: PlaceGuard counts them.
   void nest() {
-    if (++num_nested_ > kMostNested) refuse_depth();
+    if (++num_nested_ > kMostNested) refuse_nesting();
   }
   void unnest() { --num_nested_; }
 
@@ -76,7 +76,7 @@ class Rendering {
   }
 
  private:
-  // Each takes up to 0.5 KB of the stack, of which a thread may have as little as 2 MB.
+  // All of them take 1.2 MB of the stack at most, of which a thread may have as little as 2 MB.
   static constexpr std::size_t kMostNested = 2000;
   // 10 million steps are 640 MB of text, all of which could be held at once.
   static constexpr std::size_t kBytesPerStep = 64;
@@ -85,6 +85,7 @@ class Rendering {
   std::size_t num_steps_left() const { return options_.limits.num_steps - num_steps_; }
   [[noreturn]] void refuse_cost() const;
   [[noreturn]] void refuse_depth() const;
+  [[noreturn]] void refuse_nesting() const;
   std::size_t depth_above(std::size_t deepest) const;
 
   const SourceText& source_;

@@ -93,13 +93,16 @@ struct TestUse {
   CallArguments arguments;
 };
 
+using ExpressionForm =
+    std::variant<Constant, Variable, ItemList, DictLiteral, Concatenation, Arithmetic, Sign, Negation, AndOr,
+                 Comparison, Conditional, AttributeAccess, ItemAccess, SliceAccess, CallExpression, FilterUse, TestUse>;
+
 struct Expression {
   Offset offset;
   std::size_t height;  // levels of expressions
-  std::variant<Constant, Variable, ItemList, DictLiteral, Concatenation, Arithmetic, Sign, Negation, AndOr, Comparison,
-               Conditional, AttributeAccess, ItemAccess, SliceAccess, CallExpression, FilterUse, TestUse>
-      form;
+  ExpressionForm form;
 };
+std::size_t height_within(const ExpressionForm& form);  // of the highest part; 0: it has none
 
 struct Statement;
 using Block = std::vector<Statement>;
