@@ -10,7 +10,8 @@ namespace tessera::internal::jinja {
 
 Parameters::Parameters(Rendering& rendering, std::string_view function, const Arguments& arguments,
                        std::initializer_list<std::string_view> names, std::size_t num_required)
-    : rendering_(rendering), function_(function), names_(names) {
+    : rendering_(rendering), function_(function) {
+  std::copy(names.begin(), names.end(), names_);
   if (arguments.positional.size() > names.size()) {
     refuse(fmt::format("takes at most {} arguments, found {}", names.size(), arguments.positional.size()));
   }
@@ -35,7 +36,7 @@ std::int64_t Parameters::integer(std::size_t index, std::int64_t preset) const {
   if (is_absent(index)) return preset;
   rendering_.check_defined(at(index));
   if (!at(index).integer()) {
-    refuse(fmt::format("expects a whole number for '{}', found a value of type '{}'", names_.begin()[index],
+    refuse(fmt::format("expects a whole number for '{}', found a value of type '{}'", names_[index],
                        at(index).type_name()));
   }
   return *at(index).integer();
@@ -49,8 +50,7 @@ std::string Parameters::text(std::size_t index, std::string preset) const {
   if (is_absent(index)) return preset;
   rendering_.check_defined(at(index));
   if (at(index).text() == nullptr) {
-    refuse(fmt::format("expects a text for '{}', found a value of type '{}'", names_.begin()[index],
-                       at(index).type_name()));
+    refuse(fmt::format("expects a text for '{}', found a value of type '{}'", names_[index], at(index).type_name()));
   }
   rendering_.spend_text(at(index).text()->size());
   return *at(index).text();

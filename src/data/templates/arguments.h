@@ -37,7 +37,7 @@ class Parameters {
 
   Rendering& rendering_;
   std::string_view function_;
-  std::initializer_list<std::string_view> names_;
+  std::string_view names_[kMost] = {};
   const Value* values_[kMost] = {};
 };
 
