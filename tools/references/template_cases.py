@@ -60,7 +60,7 @@ not true, not 0, not '', not [], not none, not missing, not 'a' in 'b'
 'a' if yes else 'b', 'a' if no else 'b' if yes else 'c', ('x' if no), [1 if yes else 2]
 1 ~ 2 + 3, 1 + 2 ~ 3, 'a' ~ 'b' * 2, 'a' ~ 1 == 'a1', 2 * 3 ~ 4
 '%s and %r: %d|%5d|%-5d|%05d|%+d|% d|%x|%X|%o|%#x|%.2f|%8.3f|%e|%g|%5s|%-5s|%.2s|%%|%c' % ('a', 'b', 3.7, 4, 5, 6, 7, 8, 255, 255, 8, 255, 3.14159, 2.5, 12345.678, 0.00001, 'r', 'l', 'cut', 'z')
-'%(a)s-%(b)03d' % {'a': 1, 'b': 2}, '%s' % 'x', '%s' % [1], '%d%%' % 5, '%.3d' % 5, '%*d' % (5, 3)
+'%(a)s-%(b)03d' % {'a': 1, 'b': 2}, '%s' % 'x', '%s' % [1], '%d%%' % 5, '%.3d' % 5, '%*d|%-*d|%*d' % (5, 3, 4, 2, -4, 1)
 numbers[0], numbers[-1], numbers[9], numbers['x'], 'abc'[1], 'abc'[-1], 'h\u00e9llo'[1], mapping['b'], mapping.b
 numbers[1:], numbers[:2], numbers[::2], numbers[::-1], numbers[-2:], numbers[5:], numbers[3:0:-1], numbers[:-1], numbers[10:-10:-1]
 'h\u00e9l\u4F60o'[1:4], 'abc'[::-1], '\u00e9\u4F60x'[::-1], 'abcdef'[::2], (1, 2, 3)[1:], range(10)[2:5]|list

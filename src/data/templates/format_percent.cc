@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "data/templates/compare.h"
 #include "data/templates/formats.h"
@@ -66,7 +67,8 @@ class PercentFormat {
       const auto size = next_value().integer();
       if (!size) rendering_.refuse("* wants int");
       if (*size < 0 && spec != nullptr) spec->align = '<';
-      return static_cast<std::size_t>(std::min<std::int64_t>(*size < 0 ? -(*size + 1) + 1 : *size, kMostWidth));
+      constexpr auto kMost = static_cast<std::int64_t>(kMostWidth);
+      return static_cast<std::size_t>(std::abs(std::clamp(*size, -kMost, kMost)));
     }
     std::size_t size = 0;
     for (; current() >= '0' && current() <= '9'; ++at_) {

@@ -132,7 +132,7 @@ Value round_filter(Rendering& rendering, const Value& value, const Arguments& ar
   if (method == "common") {
     if (value.integer() && precision >= 0) return Value(*value.integer());
     const double result = rounded(*value.number(), precision);
-    return value.integer() ? Value(static_cast<std::int64_t>(result)) : Value(result);
+    return value.integer() ? Value(whole_of(rendering, result).value_or(0)) : Value(result);
   }
   if (method != "ceil" && method != "floor") rendering.refuse("the method of round must be common, ceil or floor");
   const double scale = std::pow(10.0, static_cast<double>(precision));
