@@ -1,0 +1,178 @@
+// The filter tojson, as Python's json.dumps writes: every character as it is unless ensure_ascii asks otherwise.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "data/templates/arguments.h"
+#include "data/templates/compare.h"
+#include "data/templates/filters.h"
+#include "data/templates/python_text.h"
+#include "data/templates/sequence.h"
+#include "data/templates/unicode_text.h"
+
+namespace tessera::internal::jinja {
+namespace {
+
+struct JsonStyle {
+  bool is_ascii = false, sorts_keys = false;
+  std::optional<std::string> indent = {};  // of one level
+  std::string between_items = ", ", behind_keys = ": ";
+};
+
+class JsonWriter {
+ public:
+  JsonWriter(Rendering& rendering, const JsonStyle& style) : rendering_(rendering), style_(style) {}
+
+  std::string run(const Value& value) {
+    write(value);
+    return std::move(text_);
+  }
+
+ private:
+  void write(const Value& value) {
+    rendering_.spend(1);
+    if (value.is_none()) {
+      text_ += "null";
+    } else if (value.is_bool()) {
+      text_ += value.is_true() ? "true" : "false";
+    } else if (value.is_integer()) {
+      text_ += std::to_string(*value.integer());
+    } else if (value.is_real()) {
+      text_ += number_text(*value.number());
+    } else if (const std::string* text = value.text()) {
+      write_text(*text);
+    } else if (const Values* items = value.items()) {
+      write_list(*items);
+    } else if (const Dict* dict = value.dict()) {
+      write_dict(*dict);
+    } else {
+      rendering_.refuse(fmt::format("Object of type {} is not JSON serializable", value.type_name()));
+    }
+  }
+
+  static std::string number_text(double value) {
+    if (std::isnan(value)) return "NaN";
+    if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
+    return real_text(value);
+  }
+
+  void write_code_unit(unsigned code) { text_ += fmt::format("\\u{:04x}", code); }
+
+  void write_text(const std::string& value) {
+    rendering_.spend_repeated(value.size(), 2);
+    text_ += '"';
+    for_each_character(value, [&](char32_t c, std::size_t begin, std::size_t end) {
+      static constexpr std::string_view kEscaped = "\"\\\n\r\t\f\b", kNames = "\"\\nrtfb";
+      const std::size_t escape = c < 0x80 ? kEscaped.find(static_cast<char>(c)) : std::string_view::npos;
+      if (escape != std::string_view::npos) {
+        text_ += '\\';
+        text_ += kNames[escape];
+      } else if (c < 0x20 || (style_.is_ascii && c > 0x7E && c < 0x10000)) {
+        write_code_unit(c);
+      } else if (style_.is_ascii && c >= 0x10000) {
+        write_code_unit(0xD800 + ((c - 0x10000) >> 10));
+        write_code_unit(0xDC00 + ((c - 0x10000) & 0x3FF));
+      } else {
+        text_.append(value, begin, end - begin);
+      }
+    });
+    text_ += '"';
+  }
+
+  void new_line() {
+    if (!style_.indent) return;
+    rendering_.spend_repeated(style_.indent->size(), depth_);
+    text_ += '\n';
+    for (std::size_t i = 0; i < depth_; ++i) text_ += *style_.indent;
+  }
+
+  void write_list(const Values& items) {
+    if (items.empty()) {
+      text_ += "[]";
+      return;
+    }
+    text_ += '[';
+    ++depth_;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) text_ += style_.between_items;
+      new_line();
+      write(items[i]);
+    }
+    --depth_;
+    new_line();
+    text_ += ']';
+  }
+
+  void write_dict(const Dict& dict) {
+    if (dict.entries.empty()) {
+      text_ += "{}";
+      return;
+    }
+    std::vector<std::pair<Value, Value>> entries = dict.entries;
+    rendering_.spend(entries.size());
+    if (style_.sorts_keys) {
+      std::stable_sort(entries.begin(), entries.end(),
+                       [&](const auto& a, const auto& b) { return is_less(rendering_, a.first, b.first); });
+    }
+    text_ += '{';
+    ++depth_;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (i > 0) text_ += style_.between_items;
+      new_line();
+      write_key(entries[i].first);
+      text_ += style_.behind_keys;
+      write(entries[i].second);
+    }
+    --depth_;
+    new_line();
+    text_ += '}';
+  }
+
+  void write_key(const Value& key) {
+    if (key.text() != nullptr) return write_text(*key.text());
+    if (!key.is_number() && !key.is_none()) {
+      rendering_.refuse(fmt::format("keys must be str, int, float, bool or None, not {}", key.type_name()));
+    }
+    text_ += '"';
+    write(key);
+    text_ += '"';
+  }
+
+  Rendering& rendering_;
+  const JsonStyle& style_;
+  std::string text_;
+  std::size_t depth_ = 0;
+};
+
+}  // namespace
+
+Value tojson_filter(Rendering& rendering, const Value& value, const Arguments& arguments) {
+  const Parameters given(rendering, "tojson", arguments, {"ensure_ascii", "indent", "separators", "sort_keys"});
+  JsonStyle style;
+  style.is_ascii = given.boolean(0, false);
+  style.sorts_keys = given.boolean(3, false);
+  if (given.has(1) && !given.at(1).is_none()) {
+    if (given.at(1).text() != nullptr) {
+      style.indent = given.text(1, "");
+    } else {
+      const auto width = static_cast<std::size_t>(std::max<std::int64_t>(given.integer(1, 0), 0));
+      rendering.spend_repeated(1, width);
+      style.indent = std::string(width, ' ');
+    }
+    style.between_items = ",";
+  }
+  if (given.has(2) && !given.at(2).is_none()) {
+    const Values separators = items_of(rendering, given.at(2));
+    if (separators.size() != 2 || separators[0].text() == nullptr || separators[1].text() == nullptr) {
+      rendering.refuse("separators of tojson must be two texts");
+    }
+    style.between_items = *separators[0].text();
+    style.behind_keys = *separators[1].text();
+  }
+  rendering.spend_text(style.between_items.size() + style.behind_keys.size());
+  return rendering.text(JsonWriter(rendering, style).run(value));
+}
+
+}  // namespace tessera::internal::jinja
