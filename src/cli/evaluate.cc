@@ -148,7 +148,8 @@ void evaluate(World& world, const EvaluateSettings& s, const Environment& enviro
   TrainStep step(world, *model.model, units_to_spread(*model.model, s.train.wrap), options);
   Engine& engine = step.engine();
   model.model->eval();
-  const LogRecord loss = evaluate_loss(world, engine, *model.model, TokenRows(data.text.tokens), s.train.loop.eval_batch_size);
+  const LogRecord loss =
+      evaluate_loss(world, engine, *model.model, TokenRows(data.text.tokens), s.train.loop.eval_batch_size);
   const double begin = steady_seconds();
   std::vector<std::string> answers;
   std::optional<LogRecord> metrics;

@@ -6,7 +6,7 @@ namespace tessera {
 namespace {
 
 std::unique_ptr<OpenJob> open_any_model(World& world, const LoadedTrainSettings& run,
-                                         const std::optional<std::filesystem::path>& checkpoint) {
+                                        const std::optional<std::filesystem::path>& checkpoint) {
   return open_qa_job(world, run, checkpoint);
 }
 

@@ -1,5 +1,5 @@
-// The questions and answers of a job, read from the files that the settings name. Every rank reads the same files and gets
-// the same result or refusal.
+// The questions and answers of a job, read from the files that the settings name. Every rank reads the same files and
+// gets the same result or refusal.
 #pragma once
 
 #include <filesystem>

@@ -58,7 +58,9 @@ class TokenisingProgress {
   }
 
  private:
-  static std::string bytes_text(std::int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
+  static std::string bytes_text(std::int64_t bytes) {
+    return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+  }
   static std::string duration_text(double seconds) {
     const auto whole = static_cast<std::int64_t>(seconds);
     return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {} s", whole / 60, whole % 60);
@@ -93,7 +95,8 @@ class RowLoader {
       const TokenRows others = tokens_of(names, rows.test_split);
       evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples), rows.eval_packing);
     } else if (rows.validation_percent > 0) {
-      const auto num_first = static_cast<std::int64_t>(static_cast<double>(chosen.size()) * rows.validation_percent / 100);
+      const auto num_first =
+          static_cast<std::int64_t>(static_cast<double>(chosen.size()) * rows.validation_percent / 100);
       const Numbers first(chosen.begin(), chosen.begin() + num_first);
       chosen.erase(chosen.begin(), chosen.begin() + num_first);
       say(fmt::format("the first {} of {} rows are for evaluations (--validation_split_percentage {:g})", num_first,
@@ -165,8 +168,9 @@ class RowLoader {
                        .num_threads = threads_of_rank(world_)};
     how.on_progress = [&](const CorpusProgress& done) { progress.show(done); };
     TokenRows rows = load_corpus([&] { return open_rows(files); }, encoding.encode, how).rows;
-    const std::string name = files.size() == 1 ? files.front().string()
-                                               : fmt::format("{} and {} more", files.front().string(), files.size() - 1);
+    const std::string name = files.size() == 1
+                                 ? files.front().string()
+                                 : fmt::format("{} and {} more", files.front().string(), files.size() - 1);
     report(name, encoding.kind, rows.counts());
     check_rows(rows, *model_.model, name);
     return rows;
@@ -187,8 +191,8 @@ class RowLoader {
   }
 
   void report(const std::string& name, const std::string& kind, const TokenCounts& counts) const {
-    std::string text = fmt::format("{}: {}, {} of them with {} tokens, {:.1f} % of which count for the loss", name, kind,
-                                   counts.num_rows, counts.num_tokens,
+    std::string text = fmt::format("{}: {}, {} of them with {} tokens, {:.1f} % of which count for the loss", name,
+                                   kind, counts.num_rows, counts.num_tokens,
                                    100.0 * static_cast<double>(counts.num_counted) /
                                        static_cast<double>(std::max<std::int64_t>(counts.num_tokens, 1)));
     if (counts.num_truncated > 0) {
@@ -229,8 +233,8 @@ void declare_row_files(Schema& schema, DeclaredSettings& s) {
   schema.text("dataset_test_split", &rows.test_split, "split of --dataset_name to evaluate on, where that is asked for",
               {.preset = "test"});
   schema.text("mix", &rows.mix, "files drawn by weight, in place of --train_file: a.jsonl=0.7,b.jsonl=0.3");
-  schema.integer("subset_seed", &s.subset_seed,
-                 "choose rows as datasets' shuffle(seed) does; -1: the first ones", {.preset = "-1", .at_least = -1});
+  schema.integer("subset_seed", &s.subset_seed, "choose rows as datasets' shuffle(seed) does; -1: the first ones",
+                 {.preset = "-1", .at_least = -1});
 }
 
 void check_row_files(const Schema& schema, const DeclaredSettings& s, bool needs_data) {

@@ -41,8 +41,8 @@ std::int64_t num_epochs(const TrainSettings& settings, std::int64_t num_rows, in
   return static_cast<std::int64_t>(std::clamp(std::ceil(epochs), 1.0, static_cast<double>(kMostEpochs)));
 }
 
-// The largest sum over the rows of one pass on any rank, the rows being dealt as TextTask does: an epoch's batches go to
-// the ranks in turn, and `num_merged` of a rank's batches are one pass.
+// The largest sum over the rows of one pass on any rank, the rows being dealt as TextTask does: an epoch's batches go
+// to the ranks in turn, and `num_merged` of a rank's batches are one pass.
 std::int64_t largest_sum(const std::vector<std::int64_t>& of_row, const std::vector<std::int64_t>& order,
                          std::int64_t batch_size, std::int64_t num_ranks, std::int64_t num_merged) {
   const std::int64_t num_rows = std::ssize(order), num_rounds = num_rounds_of(num_rows, batch_size, num_ranks);

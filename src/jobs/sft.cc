@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "data/rows/row_form.h"
-#include "data/templates/chat_template_file.h"
+#include "data/templates/find_chat_template.h"
 #include "data/text/sft_encoder.h"
 #include "jobs/row_files.h"
 #include "jobs/text_job.h"
@@ -33,10 +33,11 @@ void declare_sft_rows(Schema& schema, DeclaredSettings& s) {
   schema.text("chat_template_path", &rows.chat_template_path,
               "a Jinja file, or a folder whose tokenizer has a chat template, in place of the model's");
   schema.boolean("packing", &s.packs, "put several rows into one of max_length tokens; none sees another");
-  schema.word("packing_strategy", &s.packing, {"bfd", "bfd_split", "wrapped"},
-              "bfd: best fit, longer rows are cut; bfd_split: what is cut off goes into other rows; wrapped: rows are cut "
-              "wherever max_length ends",
-              {.preset = "bfd"});
+  schema.word(
+      "packing_strategy", &s.packing, {"bfd", "bfd_split", "wrapped"},
+      "bfd: best fit, longer rows are cut; bfd_split: what is cut off goes into other rows; wrapped: rows are cut "
+      "wherever max_length ends",
+      {.preset = "bfd"});
   schema.boolean("eval_packing", &s.packs_evaluation, "the same for evaluations; none: as in training");
 }
 
@@ -60,20 +61,20 @@ void check_sft(const Schema& schema, const DeclaredSettings& s, bool needs_data)
   }
 }
 
-// The template and the texts of the special tokens that it may use.
-struct Chat {
-  std::optional<ChatTemplate> form;
-  Json special_tokens;
-};
+Json tokenizer_config_in(const fs::path& folder) {
+  const fs::path file = folder / "tokenizer_config.json";
+  return is_there(file) ? read_json_file(file) : Json::object();
+}
 
-Chat chat_of(const TrainSettings& settings, const TextModel& model, const Environment& environment) {
-  const ChatFiles own = read_chat_files(model.tokenizer_folder);
+std::optional<FoundTemplate> template_of(const TrainSettings& settings, const TextModel& model,
+                                         const Environment& environment) {
   const std::string& path = settings.rows.chat_template_path;
-  if (path.empty()) return {own.form, own.special_tokens};
-  if (is_file(path)) return {ChatTemplate::of_text(read_file(path), path), own.special_tokens};
-  const ChatFiles other = read_chat_files(find_model_folder(path, environment));
-  if (!other.form) throw UsageError(fmt::format("--chat_template_path {}: it has no chat template", path));
-  return {other.form, own.special_tokens};
+  if (path.empty()) return find_chat_template(model.tokenizer_folder, tokenizer_config_in(model.tokenizer_folder));
+  if (is_file(path)) return FoundTemplate{read_file(path), path};
+  const fs::path folder = find_model_folder(path, environment);
+  auto found = find_chat_template(folder, tokenizer_config_in(folder));
+  if (!found) throw UsageError(fmt::format("--chat_template_path {}: it has no chat template", path));
+  return found;
 }
 
 std::unique_ptr<OpenJob> open_sft(World& world, const LoadedTrainSettings& run,
@@ -82,12 +83,12 @@ std::unique_ptr<OpenJob> open_sft(World& world, const LoadedTrainSettings& run,
   const Environment& environment = run.request.environment;
   TextModel model = open_text_model(settings, environment);
   if (checkpoint) model.weights_folder = *checkpoint;
-  const Chat chat = chat_of(settings, model, environment);
   const RowSettings& rows = settings.rows;
   const bool cuts = rows.packing == Packing::kNone || rows.packing == Packing::kBestFit;
-  const SftEncoder encoder(model.tokenizer, chat.form, chat.special_tokens,
+  const SftEncoder encoder(model.tokenizer, template_of(settings, model, environment),
+                           special_token_texts(model.tokenizer_folder, tokenizer_config_in(model.tokenizer_folder)),
                            {.max_length = settings.data.max_length,
-                            .overflow = cuts                                ? SftOverflow::kCut
+                            .overflow = cuts                              ? SftOverflow::kCut
                                         : rows.packing == Packing::kSplit ? SftOverflow::kSplit
                                                                           : SftOverflow::kKeep,
                             .completion_only = rows.completion_only,

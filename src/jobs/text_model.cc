@@ -97,8 +97,15 @@ TextModel open_text_model(const TrainSettings& settings, const Environment& envi
   }
   config = made->config();  // with the class, which may be missing
   std::vector<std::int64_t> eos_ids = eos_ids_of(config, generation, tokenizer, origin);
-  return {std::move(made), std::move(config), std::move(generation), std::move(tokenizer), std::move(place.files),
-          folder,          std::move(eos_ids)};
+  const fs::path tokenizer_folder = fs::is_directory(place.path) ? place.path : place.path.parent_path();
+  return {std::move(made),
+          std::move(config),
+          std::move(generation),
+          std::move(tokenizer),
+          tokenizer_folder,
+          std::move(place.files),
+          folder,
+          std::move(eos_ids)};
 }
 
 ParameterSource first_values_of(const TextModel& model, std::uint64_t seed) {

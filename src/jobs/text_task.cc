@@ -48,7 +48,7 @@ std::vector<std::int64_t> TextEvaluation::rows_of(std::int64_t batch) const {
 }
 
 TrainTask::Totals TextEvaluation::evaluate(UnitRunner& runner,
-                                         const std::function<void(std::int64_t, std::int64_t)>& after_batch) const {
+                                           const std::function<void(std::int64_t, std::int64_t)>& after_batch) const {
   TrainTask::Totals totals;
   totals.sums.assign(static_cast<std::size_t>(num_batches()), 0.0);
   totals.num_batches = (num_batches() + world_.size() - 1) / world_.size();  // rank 0's, which has the most
@@ -109,9 +109,10 @@ void check_rows(const TokenRows& tokens, const LanguageModel& model, const std::
 }
 
 TextTask::TextTask(std::shared_ptr<LanguageModel> model, const TextRows& training, const TextRows* evaluation,
-               const TrainSettings& settings, const World& world)
+                   const TrainSettings& settings, const World& world)
     : model_(std::move(model)), training_(training), settings_(settings), world_(world) {
-  if (evaluation != nullptr) evaluation_.emplace(*model_, *evaluation, world, settings.loop.eval_batch_size,
+  if (evaluation != nullptr)
+    evaluation_.emplace(*model_, *evaluation, world, settings.loop.eval_batch_size,
                         settings.evaluation.reports_perplexity);
   if (training_.size() < world.size()) {
     throw UsageError(fmt::format("{} training rows for {} ranks: every rank needs at least one; start fewer ranks",
@@ -169,8 +170,8 @@ TrainTask::UpdateShape TextTask::begin_update(const Update& update) {
         loader_options(settings_.data, world_.device(),
                        std::max(loop.batch_size, loop.eval_batch_size) * settings_.data.max_length * 8);
     // `new` takes the function's result directly: a loader cannot be moved.
-    loader_.reset(new PrefetchLoader<PackedBatch>(
-        training_.loader(passes_, first, loading, PackOptions::of(world_.device()))));
+    loader_.reset(
+        new PrefetchLoader<PackedBatch>(training_.loader(passes_, first, loading, PackOptions::of(world_.device()))));
   }
   UpdateShape shape{end - first, 0};
   for (std::int64_t i = first; i < end; ++i) shape.num_counted += counted_of_pass_[static_cast<std::size_t>(i)];
@@ -190,7 +191,7 @@ at::Tensor TextTask::loss_sum(UnitRunner& runner, std::uint64_t seed, double gra
 }
 
 TrainTask::Totals TextTask::evaluate(UnitRunner& runner,
-                                   const std::function<void(std::int64_t, std::int64_t)>& after_batch) {
+                                     const std::function<void(std::int64_t, std::int64_t)>& after_batch) {
   return evaluation_->evaluate(runner, after_batch);
 }
 

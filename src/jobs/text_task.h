@@ -32,8 +32,8 @@ class TextEvaluation {
   // As TrainTask's, in evaluation mode and without gradients. Sums: the loss of each batch, 0 for those of other ranks.
   TrainTask::Totals evaluate(UnitRunner& runner,
                              const std::function<void(std::int64_t, std::int64_t)>& after_batch = {}) const;
-  // {'eval_loss': the mean over all counted targets}, with its exponential where that is asked for. Throws UsageError if
-  // there are no such targets.
+  // {'eval_loss': the mean over all counted targets}, with its exponential where that is asked for. Throws UsageError
+  // if there are no such targets.
   LogRecord metrics(const std::vector<double>& sums) const;
 
  private:
@@ -59,7 +59,7 @@ class TextTask : public TrainTask {
   // `evaluation` may be null; all but the model must outlive the task. Throws UsageError if there are fewer rows than
   // ranks, or no full batch.
   TextTask(std::shared_ptr<LanguageModel> model, const TextRows& training, const TextRows* evaluation,
-         const TrainSettings& settings, const World& world);
+           const TrainSettings& settings, const World& world);
 
   UnitModel& model() override { return *model_; }
   std::int64_t num_rows() const override { return training_.size(); }

@@ -18,14 +18,9 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/text.h"
 
 namespace tessera {
-
-struct ByteRange {
-  std::size_t begin = 0, end = 0;
-
-  bool operator==(const ByteRange&) const = default;
-};
 
 struct RenderedChat {
   std::string text;

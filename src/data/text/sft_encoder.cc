@@ -42,29 +42,36 @@ std::size_t common_length(const std::vector<std::int32_t>& a, const std::vector<
 
 }  // namespace
 
-SftEncoder::SftEncoder(const Tokenizer& tokenizer, std::optional<ChatTemplate> chat, Json special_tokens,
+SftEncoder::SftEncoder(const Tokenizer& tokenizer, const std::optional<FoundTemplate>& chat, Json special_tokens,
                        SftOptions options)
     : tokenizer_(tokenizer),
-      chat_(std::move(chat)),
+      chat_text_(chat ? chat->text : "none"),
       special_tokens_(std::move(special_tokens)),
       end_token_(special_tokens_.value("eos_token", "")),
-      options_(options) {}
+      options_(options) {
+  if (chat) chat_ = ChatTemplate::of_text(chat->text, chat->origin);
+}
 
 std::string SftEncoder::description() const {
   return fmt::format("sft 1 length {} {} completion {} assistant {} special {} template {}", options_.max_length,
-                     static_cast<int>(options_.overflow), options_.completion_only, options_.assistant_only, special_tokens_.dump(),
-                     chat_ ? chat_->source() : "none");
+                     static_cast<int>(options_.overflow), options_.completion_only, options_.assistant_only,
+                     special_tokens_.dump(), chat_text_);
 }
 
 std::string SftEncoder::rendered(const TrainingRow& row, const Json& messages, bool asks_for_answer,
                                  std::vector<ByteRange>* generated) const {
   Json variables = special_tokens_;
-  variables["messages"] = messages;
+  variables["messages"] = messages_for_template(messages);
   variables["tools"] = row.tools;
   variables["add_generation_prompt"] = asks_for_answer;
   if (row.chat_template_kwargs.is_object()) variables.update(row.chat_template_kwargs);
   RenderedChat chat = chat_->render(variables);
-  if (generated != nullptr) *generated = std::move(chat.generated);
+  if (generated != nullptr) {
+    if (!chat.generated_is_exact) {
+      throw UsageError("the chat template marks {% generation %} within a macro or block, where its place is not told");
+    }
+    *generated = std::move(chat.generated);
+  }
   return std::move(chat.text);
 }
 
@@ -104,7 +111,7 @@ SftEncoder::Text SftEncoder::text_of(const TrainingRow& row) const {
   if (is_conversation && chat_) {
     const Json messages = has_prompt ? joined(row.prompt, row.completion) : row.messages;
     made.is_rendered = true;
-    made.text = rendered(row, messages, false, &made.assistant);
+    made.text = rendered(row, messages, false, options_.assistant_only ? &made.assistant : nullptr);
     if (has_prompt) made.prompt = rendered(row, row.prompt, true);
     if (options_.assistant_only && !chat_->marks_generation()) {
       made.assistant = assistant_turns(row, messages, made.text);

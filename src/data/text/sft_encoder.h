@@ -1,9 +1,9 @@
 // A row of fine-tuning data as tokens, with what counts for the loss, as TRL's SFTTrainer makes them.
 //
-// Conversations are rendered by the chat template. A row of prompt and completion counts from where prompt and completion
-// together go another way than the prompt alone; other rows count as a whole. With `assistant_only` the assistant's
-// turns count: what the template marks with {% generation %}, or, where it marks nothing, what each turn adds to the text
-// before it, up to its end-of-turn token. More in docs/data.md.
+// Conversations are rendered by the chat template. A row of prompt and completion counts from where prompt and
+// completion together go another way than the prompt alone; other rows count as a whole. With `assistant_only` the
+// assistant's turns count: what the template marks with {% generation %}, or, where it marks nothing, what each turn
+// adds to the text before it, up to its end-of-turn token. More in docs/data.md.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 
 #include "data/rows/row_form.h"
 #include "data/templates/chat_template.h"
+#include "data/templates/find_chat_template.h"
 #include "data/text/encoded_row.h"
 #include "data/tokenizer/tokenizer.h"
 
@@ -32,8 +33,10 @@ struct SftOptions {
 // Immutable, safe from any number of threads; the tokenizer must outlive it.
 class SftEncoder {
  public:
-  // Without a template, conversations are refused, but one instruction and its answer get Alpaca's prompt.
-  SftEncoder(const Tokenizer& tokenizer, std::optional<ChatTemplate> chat, Json special_tokens, SftOptions options);
+  // special_tokens: their texts, as variables of the template. Without a template, conversations are refused, but one
+  // instruction and its answer get Alpaca's prompt. Throws UsageError if the template is wrong.
+  SftEncoder(const Tokenizer& tokenizer, const std::optional<FoundTemplate>& chat, Json special_tokens,
+             SftOptions options);
 
   // Throws UsageError that says what is wrong with the row. A row of which nothing counts is dropped.
   std::vector<EncodedRow> encode(const TrainingRow& row) const;
@@ -49,7 +52,7 @@ class SftEncoder {
  private:
   struct Text {
     std::string text;
-    std::vector<ByteRange> assistant;  // of conversations, with assistant_only
+    std::vector<ByteRange> assistant;   // of conversations, with assistant_only
     std::optional<std::string> prompt;  // the text of the prompt alone
     bool is_rendered = false;           // by the template, with its own special tokens
   };
@@ -62,6 +65,7 @@ class SftEncoder {
 
   const Tokenizer& tokenizer_;
   std::optional<ChatTemplate> chat_;
+  std::string chat_text_;
   Json special_tokens_;
   std::string end_token_;
   SftOptions options_;

@@ -214,6 +214,9 @@ std::int64_t Tokenizer::vocab_size() const {
 std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
   return impl_->parts.id_of(token);
 }
+bool Tokenizer::is_added(std::int32_t id) const {
+  return impl_->parts.added_tokens.token_of(id) != nullptr;
+}
 std::optional<std::int32_t> Tokenizer::eos_id() const {
   return impl_->parts.eos_id;
 }

@@ -15,15 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
+
 namespace tessera {
 
 enum class PaddingSide { kLeft, kRight };
-
-// A part of a text, in bytes.
-struct ByteRange {
-  std::size_t begin = 0, end = 0;
-  bool operator==(const ByteRange&) const = default;
-};
 
 class Tokenizer {
  public:
@@ -51,6 +47,7 @@ class Tokenizer {
 
   std::int64_t vocab_size() const;  // added tokens included: the largest id + 1
   std::optional<std::int32_t> id_of(std::string_view token) const;
+  bool is_added(std::int32_t id) const;  // beside the model's vocabulary: </s>, <|im_end|>
   std::optional<std::int32_t> eos_id() const, bos_id() const, pad_id() const;
   PaddingSide padding_side() const;
   // A hash of everything that decides what `encode` gives: the key of caches.
