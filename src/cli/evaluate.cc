@@ -138,7 +138,7 @@ void print_results(const EvaluateSettings& s, const LogRecord& loss, const std::
 
 void evaluate(World& world, const EvaluateSettings& s, const Environment& environment) {
   if (world.rank() == 0) check_place_of(s.predictions_file);
-  const TextModel model = open_text_model(s.train, environment);
+  const OpenedModel model = open_text_model(s.train, environment);
   const QaEvaluationData data = open_qa_evaluation(s.train, model, environment);
   check_rows(data.text.tokens, *model.model, s.train.data.validation_file);
   const std::string warning = warning_of(label_mode_of(s.train.data.label_mode));

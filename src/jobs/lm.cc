@@ -46,7 +46,7 @@ std::unique_ptr<OpenJob> open_lm(World& world, const LoadedTrainSettings& run,
                                  const std::optional<std::filesystem::path>& checkpoint) {
   TrainSettings settings = run.settings;
   const Environment& environment = run.request.environment;
-  TextModel model = open_text_model(settings, environment);
+  OpenedModel model = open_text_model(settings, environment);
   if (checkpoint) model.weights_folder = *checkpoint;
   const RowSettings& rows = settings.rows;
   const DocumentEncoder encoder(model.tokenizer,

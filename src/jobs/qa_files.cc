@@ -33,7 +33,7 @@ TextDataSettings data_settings(const TrainSettings& settings, const std::string&
 }
 
 // How the same rows become prompts: question and "Answer:" are whole, with room for the answer.
-TextDataSettings prompt_settings(const TrainSettings& settings, const TextModel& model, TextDataSettings text) {
+TextDataSettings prompt_settings(const TrainSettings& settings, const OpenedModel& model, TextDataSettings text) {
   text.label_mode = LabelMode::kAnswer;
   const std::int64_t max_new_tokens = settings.evaluation.max_new_tokens;
   if (const auto positions = model.model->max_positions()) {
@@ -113,12 +113,12 @@ std::string advice_on_arrow(const fs::path& cache, const fs::path& target) {
 
 }  // namespace
 
-TextData open_qa_training(const TrainSettings& settings, const TextModel& model, const Environment& environment) {
+TextData open_qa_training(const TrainSettings& settings, const OpenedModel& model, const Environment& environment) {
   const DataSettings& data = settings.data;
   return load_text_data(data_settings(settings, data.train_file, data.max_train_samples, environment), model.tokenizer);
 }
 
-QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const TextModel& model,
+QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const OpenedModel& model,
                                     const Environment& environment) {
   const DataSettings& data = settings.data;
   const TextDataSettings text = data_settings(settings, data.validation_file, data.max_eval_samples, environment);

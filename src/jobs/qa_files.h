@@ -16,7 +16,7 @@
 
 namespace tessera {
 
-TextData open_qa_training(const TrainSettings& settings, const TextModel& model, const Environment& environment);
+TextData open_qa_training(const TrainSettings& settings, const OpenedModel& model, const Environment& environment);
 
 struct QaEvaluationData {
   TextData text;
@@ -24,7 +24,7 @@ struct QaEvaluationData {
 };
 
 // The rows of the validation file. Throws UsageError if answers are compared and no row has any.
-QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const TextModel& model,
+QaEvaluationData open_qa_evaluation(const TrainSettings& settings, const OpenedModel& model,
                                     const Environment& environment);
 
 // For runs without --train_file.

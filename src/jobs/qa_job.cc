@@ -20,7 +20,7 @@ bool judges_by_answers(const TrainSettings& settings) {
 
 class QaJob : public TextJob {
  public:
-  QaJob(World& world, TrainSettings settings, TextModel model, const TextData& training,
+  QaJob(World& world, TrainSettings settings, OpenedModel model, const TextData& training,
         const std::optional<QaEvaluationData>& evaluation)
       : TextJob(world, std::move(settings), std::move(model), TokenRows(training.tokens),
                 evaluation ? std::optional<TextRows>(TokenRows(evaluation->text.tokens)) : std::nullopt),
@@ -60,7 +60,7 @@ class QaJob : public TextJob {
 
  private:
   LogRecord metrics_of_answers(Trainer& trainer) const {
-    const TextModel& model = text_model();
+    const OpenedModel& model = text_model();
     return answer_metrics(answer(world_, trainer.step().engine(), *model.model, model.tokenizer, prompts_,
                                  answer_options(world_, model.eos_ids, settings_.evaluation.max_new_tokens)),
                           prompts_);
@@ -116,7 +116,7 @@ std::unique_ptr<OpenJob> open_qa_job(World& world, const LoadedTrainSettings& ru
                                      const std::optional<std::filesystem::path>& checkpoint, ScratchConfig config) {
   TrainSettings settings = run.settings;
   const Environment& environment = run.request.environment;
-  TextModel model = open_text_model(settings, environment, config);
+  OpenedModel model = open_text_model(settings, environment, config);
   if (checkpoint) model.weights_folder = *checkpoint;
   TextData training = open_qa_training(settings, model, environment);
   std::optional<QaEvaluationData> evaluation;

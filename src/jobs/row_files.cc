@@ -82,7 +82,7 @@ std::vector<PlacedRow> first_rows_of(const std::vector<fs::path>& files) {
 
 class RowLoader {
  public:
-  RowLoader(const TrainSettings& settings, const TextModel& model, const ChooseEncoding& choose,
+  RowLoader(const TrainSettings& settings, const OpenedModel& model, const ChooseEncoding& choose,
             const Environment& environment, const World& world)
       : settings_(settings), model_(model), choose_(choose), environment_(environment), world_(world) {}
 
@@ -207,7 +207,7 @@ class RowLoader {
   }
 
   const TrainSettings& settings_;
-  const TextModel& model_;
+  const OpenedModel& model_;
   const ChooseEncoding& choose_;
   const Environment& environment_;
   const World& world_;
@@ -216,7 +216,7 @@ class RowLoader {
 
 }  // namespace
 
-LoadedRows load_rows(const TrainSettings& settings, const TextModel& model, const ChooseEncoding& choose,
+LoadedRows load_rows(const TrainSettings& settings, const OpenedModel& model, const ChooseEncoding& choose,
                      const Environment& environment, const World& world) {
   return RowLoader(settings, model, choose, environment, world).load();
 }

@@ -33,7 +33,7 @@ struct LoadedRows {
 
 // Tokenises the files, or finds their tokens in the cache, and packs the rows. Rank 0 logs what was found and shows how
 // far it is. Throws UsageError naming setting, file and line. Every rank gets the same.
-LoadedRows load_rows(const TrainSettings& settings, const TextModel& model, const ChooseEncoding& choose,
+LoadedRows load_rows(const TrainSettings& settings, const OpenedModel& model, const ChooseEncoding& choose,
                      const Environment& environment, const World& world);
 
 // What sft and lm declare in the group of the data, and refuse.

@@ -203,7 +203,7 @@ bool decide_merging(const TrainSettings& settings, const UnitModel& model,
                                fits ? "every rank has it" : "not every rank is known to have it"));
 }
 
-PlanReport plan_of_rows(const TrainSettings& settings, const TextModel& model, const TextRows& training,
+PlanReport plan_of_rows(const TrainSettings& settings, const OpenedModel& model, const TextRows& training,
                         const World& world, bool merges) {
   PlannedModel planned = planned_language_model(*model.model, model.config, "config.json");
   const StepShape pass = largest_pass(training, settings, world, merges);

@@ -26,7 +26,7 @@ PlanReport plan_of_pass(const TrainSettings& settings, const UnitModel& model, P
                         const StepShape& pass, const World& world, bool merges);
 
 // The same for a text model: the largest pass, in the order in which the run takes its rows.
-PlanReport plan_of_rows(const TrainSettings& settings, const TextModel& model, const TextRows& training,
+PlanReport plan_of_rows(const TrainSettings& settings, const OpenedModel& model, const TextRows& training,
                         const World& world, bool merges);
 
 // Rank 0 warns if the plan needs more than a rank can use. Throws Error with the status kOutOfMemory if this host's

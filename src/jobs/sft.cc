@@ -66,7 +66,7 @@ Json tokenizer_config_in(const fs::path& folder) {
   return is_there(file) ? read_json_file(file) : Json::object();
 }
 
-std::optional<FoundTemplate> template_of(const TrainSettings& settings, const TextModel& model,
+std::optional<FoundTemplate> template_of(const TrainSettings& settings, const OpenedModel& model,
                                          const Environment& environment) {
   const std::string& path = settings.rows.chat_template_path;
   if (path.empty()) return find_chat_template(model.tokenizer_folder, tokenizer_config_in(model.tokenizer_folder));
@@ -81,7 +81,7 @@ std::unique_ptr<OpenJob> open_sft(World& world, const LoadedTrainSettings& run,
                                   const std::optional<fs::path>& checkpoint) {
   TrainSettings settings = run.settings;
   const Environment& environment = run.request.environment;
-  TextModel model = open_text_model(settings, environment);
+  OpenedModel model = open_text_model(settings, environment);
   if (checkpoint) model.weights_folder = *checkpoint;
   const RowSettings& rows = settings.rows;
   const bool cuts = rows.packing == Packing::kNone || rows.packing == Packing::kBestFit;

@@ -22,7 +22,7 @@ std::shared_ptr<LanguageModel> model_with_blocks(const LanguageModel& model, std
 
 }  // namespace
 
-TextJob::TextJob(World& world, TrainSettings settings, TextModel model, TextRows training,
+TextJob::TextJob(World& world, TrainSettings settings, OpenedModel model, TextRows training,
                  std::optional<TextRows> evaluation)
     : OpenJob(world, std::move(settings), {*model.model, model.config, model.generation_config, model.tokenizer_files}),
       model_(std::move(model)),
@@ -66,7 +66,7 @@ void TextJob::announce(const StepPlan& plan) const {
            settings_.loop.accumulation, world_.size(), world_.size() == 1 ? "" : "s", plan.num_epochs());
 }
 
-void settle(TrainSettings& settings, const TextModel& model, const TextRows& training, World& world) {
+void settle(TrainSettings& settings, const OpenedModel& model, const TextRows& training, World& world) {
   const auto plan = [&](bool merges) { return plan_of_rows(settings, model, training, world, merges); };
   const bool merges = decide_merging(
       settings, *model.model, [&] { return plan(true); }, world);

@@ -15,7 +15,7 @@ namespace tessera {
 class TextJob : public OpenJob {
  public:
   // As decided by settle().
-  TextJob(World& world, TrainSettings settings, TextModel model, TextRows training, std::optional<TextRows> evaluation);
+  TextJob(World& world, TrainSettings settings, OpenedModel model, TextRows training, std::optional<TextRows> evaluation);
 
   TrainTask& task() override { return task_; }
   ParameterSource first_values() const override;
@@ -24,10 +24,10 @@ class TextJob : public OpenJob {
   void announce(const StepPlan& plan) const override;
 
  protected:
-  const TextModel& text_model() const { return model_; }
+  const OpenedModel& text_model() const { return model_; }
 
  private:
-  TextModel model_;
+  OpenedModel model_;
   TextRows training_;
   std::optional<TextRows> evaluation_;
   TextTask task_;
@@ -35,6 +35,6 @@ class TextJob : public OpenJob {
 
 // Decides what a plan of the run's memory tells: whether micro-steps are merged, and what stays on the GPU. Rank 0 logs
 // it. Collective.
-void settle(TrainSettings& settings, const TextModel& model, const TextRows& training, World& world);
+void settle(TrainSettings& settings, const OpenedModel& model, const TextRows& training, World& world);
 
 }  // namespace tessera

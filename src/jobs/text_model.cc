@@ -70,7 +70,7 @@ std::vector<std::int64_t> eos_ids_of(const Json& config, const std::optional<Jso
 
 }  // namespace
 
-TextModel open_text_model(const TrainSettings& settings, const Environment& environment, ScratchConfig scratch) {
+OpenedModel open_text_model(const TrainSettings& settings, const Environment& environment, ScratchConfig scratch) {
   const ModelSettings& model = settings.model;
   fs::path folder;
   Json config;
@@ -108,7 +108,7 @@ TextModel open_text_model(const TrainSettings& settings, const Environment& envi
           std::move(eos_ids)};
 }
 
-ParameterSource first_values_of(const TextModel& model, std::uint64_t seed) {
+ParameterSource first_values_of(const OpenedModel& model, std::uint64_t seed) {
   if (model.weights_folder.empty()) return fresh_values_of(*model.model, seed);
   const auto weights = std::make_shared<const Weights>(Weights::open(model.weights_folder));
   const auto source = std::make_shared<const WeightSource>(*model.model, *weights, load_options_of(*model.model));

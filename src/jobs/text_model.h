@@ -16,7 +16,7 @@
 
 namespace tessera {
 
-struct TextModel {
+struct OpenedModel {
   std::shared_ptr<LanguageModel> model;  // on the meta device
   Json config;                           // of the folder that will be saved
   std::optional<Json> generation_config;
@@ -32,11 +32,11 @@ using ScratchConfig = Json (*)(const ModelSettings& settings, const Tokenizer& t
 
 // The model of --model_name_or_path, that of --config_name from scratch, or else that of `config`. Throws UsageError if
 // a folder has no tokenizer, a config is invalid, or a file is missing.
-TextModel open_text_model(const TrainSettings& settings, const Environment& environment,
+OpenedModel open_text_model(const TrainSettings& settings, const Environment& environment,
                           ScratchConfig config = nullptr);
 
 // The engine's initial values: the file's, or fresh ones that depend on the seed alone.
-ParameterSource first_values_of(const TextModel& model, std::uint64_t seed);
+ParameterSource first_values_of(const OpenedModel& model, std::uint64_t seed);
 ParameterSource fresh_values_of(const LanguageModel& model, std::uint64_t seed);
 
 // The settings of such a job's model, and what is missing among them: JobTraits::declare_model and ::check.
