@@ -1,6 +1,7 @@
 // Small text functions that more than one layer needs.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,6 +9,13 @@
 #include <vector>
 
 namespace tessera {
+
+// Bytes of a text: from `begin` up to, but not with, `end`.
+struct ByteRange {
+  std::size_t begin = 0, end = 0;
+
+  bool operator==(const ByteRange&) const = default;
+};
 
 std::string_view trim(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);

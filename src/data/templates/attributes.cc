@@ -2,43 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "core/text.h"
-#include "data/templates/compare.h"
+#include "data/templates/functions.h"
 #include "data/templates/sequence.h"
-#include "data/templates/text_parts.h"
 
 namespace tessera::internal::jinja {
 namespace {
-
-template <std::size_t size>
-bool is_among(const std::array<std::string_view, size>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// Of lists and dicts, which never change here.
-bool changes_value(const Value& value, std::string_view name) {
-  static constexpr std::array<std::string_view, 8> kOfLists = {"append", "clear", "pop",    "reverse",
-                                                               "insert", "sort",  "extend", "remove"};
-  static constexpr std::array<std::string_view, 5> kOfDicts = {"clear", "pop", "popitem", "setdefault", "update"};
-  if (value.list() != nullptr) return is_among(kOfLists, name);
-  return value.dict() != nullptr && is_among(kOfDicts, name);
-}
-
-// Methods that Python has and we do not.
-bool is_missing_method(const Value& value, std::string_view name) {
-  static constexpr std::array<std::string_view, 5> kOfTexts = {"casefold", "encode", "expandtabs", "maketrans",
-                                                               "translate"};
-  return (value.text() != nullptr && is_among(kOfTexts, name)) || (value.dict() != nullptr && name == "fromkeys");
-}
-
-// Undefined, as if the attribute were not there; says why when it is called.
-Value unsafe(const Value& value, std::string_view name) {
-  return Value::undefined(
-      fmt::format("access to attribute '{}' of '{}' object is unsafe", printable(name, 60), value.type_name()));
-}
 
 Value missing(const Value& value, std::string_view name) {
   return Value::undefined(fmt::format("'{} object' has no attribute '{}'", value.type_name(), printable(name, 60)));
@@ -46,51 +15,14 @@ Value missing(const Value& value, std::string_view name) {
 
 // What Python's getattr finds, if the sandbox lets a template have it.
 std::optional<Value> find_attribute(Rendering& rendering, const Value& value, std::string_view name) {
-  if (const Method::Body method = find_method(value, name)) return rendering.make<Method>(value, name, method);
-  if (changes_value(value, name)) return unsafe(value, name);
-  if (is_missing_method(value, name)) {
-    rendering.refuse(fmt::format("the method '{}' of '{}' is not supported", name, value.type_name()));
+  if (const Function* method = find_method(rendering, value, name)) {
+    return rendering.make<BoundFunction>(*method, value);
   }
-  if (const Tuple* tuple = value.tuple(); tuple != nullptr && tuple->is_group) {
-    if (name == "grouper") return tuple->items[0];
-    if (name == "list") return tuple->items[1];
-  }
-  if (Object* object = value.object(); object != nullptr && !name.starts_with('_')) {
-    return object->attribute(rendering, name);
-  }
-  return std::nullopt;
-}
-
-// A text, or the texts of a list or a tuple.
-Value as_markup(Rendering& rendering, const Value& value) {
-  if (value.text() != nullptr) return Value::markup(*value.text());
-  if (value.items() == nullptr) return value;
-  Values items = *value.items();
-  for (Value& item : items) item = as_markup(rendering, item);
-  return value.list() != nullptr ? rendering.list(std::move(items)) : rendering.tuple(std::move(items));
-}
-
-std::optional<Value> find_item(Rendering& rendering, const Value& value, const Value& key) {
-  if (const Dict* dict = value.dict()) {
-    if (key.list() != nullptr || key.dict() != nullptr) return std::nullopt;  // nothing has such a key
-    const Value* const entry = find_entry(rendering, *dict, key);
-    return entry == nullptr ? std::nullopt : std::optional(*entry);
-  }
-  return key.integer() ? find_item_at(rendering, value, *key.integer()) : std::nullopt;
+  if (value.object() == nullptr || name.starts_with('_')) return std::nullopt;
+  return value.object()->attribute(rendering, name);
 }
 
 }  // namespace
-
-Method::Body find_method(const Value& value, std::string_view name) {
-  if (value.text() != nullptr) {
-    if (const Method::Body method = find_text_method(name)) return method;
-    const Method::Body method = find_search_method(name);
-    return method != nullptr ? method : find_text_check(name);
-  }
-  if (value.dict() != nullptr) return find_dict_method(name);
-  if (value.items() == nullptr) return nullptr;
-  return value.tuple() != nullptr && name == "copy" ? nullptr : find_list_method(name);
-}
 
 Value attribute_of(Rendering& rendering, const Value& value, std::string_view name) {
   rendering.spend(1);
@@ -106,38 +38,40 @@ Value attribute_of(Rendering& rendering, const Value& value, std::string_view na
 Value item_of(Rendering& rendering, const Value& value, const Value& key) {
   rendering.spend(1);
   rendering.check_defined(value);
-  if (auto found = find_item(rendering, value, key)) return *std::move(found);
+  if (const Dict* dict = value.dict()) {
+    rendering.spend(dict->entries.size() / 8);
+    if (const Value* entry = dict->find(key)) return *entry;
+  }
   if (const std::string* name = key.text()) {
     if (auto found = find_attribute(rendering, value, *name)) return *std::move(found);
     return missing(value, *name);
   }
+  if (key.integer()) {
+    if (auto found = find_item_at(rendering, value, *key.integer())) return *std::move(found);
+  }
   return Value::undefined(fmt::format("'{} object' has no such item", value.type_name()));
 }
 
-Value pure_attribute_of(Rendering& rendering, const Value& value, std::string_view name) {
-  rendering.check_defined(value);
-  auto found = find_attribute(rendering, value, name);
-  return found ? *std::move(found) : missing(value, name);
-}
-
-Value call_method(Rendering& rendering, Method::Body method, std::string_view name, const Value& self,
-                  Arguments arguments) {
-  if (!self.is_markup()) return method(rendering, self, arguments);
-  if (name == "replace" && arguments.positional.size() > 1) {
-    arguments.positional[1] = escaped_texts(rendering, arguments.positional[1]);
-  } else if (name == "join" || name == "format" || name == "format_map") {
-    for (Value& value : arguments.positional) value = escaped_texts(rendering, value);
-    for (auto& [key, value] : arguments.named) value = escaped_texts(rendering, value);
+Value follow_path(Rendering& rendering, const Value& value, const Value& path) {
+  if (path.is_none()) return value;
+  if (path.text() == nullptr) return item_of(rendering, value, path);
+  if (path.text()->find(',') != std::string::npos) rendering.refuse("several attributes are not supported");
+  Value found = value;
+  for (const std::string& part : split(*path.text(), '.')) {
+    const bool is_index =
+        !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
+    found = item_of(rendering, found, is_index ? Value(std::int64_t{std::stoi(part)}) : rendering.text(part));
   }
-  return as_markup(rendering, method(rendering, self, arguments));
+  return found;
 }
 
-Value call(Rendering& rendering, const Value& function, Arguments arguments) {
+Value call(Rendering& rendering, const Value& function, const Arguments& arguments) {
   rendering.spend(1 + arguments.positional.size() + arguments.named.size());
   rendering.check_defined(function);
-  Object* const object = function.object();
-  if (object == nullptr) rendering.refuse(fmt::format("'{}' object is not callable", function.type_name()));
-  return object->call(rendering, std::move(arguments));
+  if (function.object() == nullptr) {
+    rendering.refuse(fmt::format("'{}' object is not callable", function.type_name()));
+  }
+  return function.object()->call(rendering, arguments);
 }
 
 }  // namespace tessera::internal::jinja

@@ -33,20 +33,40 @@ TEST(ChatTemplate, MistakesOfRenderingHaveTheirPlace) {
   EXPECT_EQ(mistake_in("\n{{ user.name }}"), "chat.jinja:2:8: 'user' is undefined");
   EXPECT_EQ(mistake_in("{{ 'a' + 1 }}"), "chat.jinja:1:8: can only concatenate str (not \"int\") to str");
   EXPECT_EQ(mistake_in("{{ m.x.y }}", {{"m", Json::object()}}), "chat.jinja:1:7: 'dict object' has no attribute 'x'");
-  EXPECT_EQ(mistake_in("{{ [].append(1) }}"),
-            "chat.jinja:1:6: access to attribute 'append' of 'list' object is unsafe");
+  EXPECT_EQ(mistake_in("{{ [].append(1) }}"), "chat.jinja:1:6: the method 'append' of 'list' is not supported");
   EXPECT_EQ(mistake_in("{% macro f(a) %}{{ a }}{% endmacro %}\n{{ f(1, 2) }}"),
             "chat.jinja:2:4: macro 'f' takes not more than 1 arguments, found 2");
 }
 
-TEST(ChatTemplate, UnknownFiltersAndTestsAreNamedBeforeRenderingUnlessAConditionMaySkipThem) {
-  EXPECT_EQ(message_of([] { ChatTemplate::of_text("{{ x | uper }}", "t"); }),
-            "t:1:8: no filter is named 'uper', did you mean 'upper'?");
-  EXPECT_EQ(message_of([] { ChatTemplate::of_text("{{ x is mapp }}", "t"); }),
-            "t:1:6: no test is named 'mapp', did you mean 'mapping'?");
-  EXPECT_EQ(mistake_in("{{ x | urlize }}"), "chat.jinja:1:8: the filter 'urlize' is not supported");
+TEST(ChatTemplate, UnknownFiltersAndTestsAreNamedWhereTheyAreUsed) {
+  EXPECT_EQ(mistake_in("{{ x | uper }}"), "chat.jinja:1:8: no filter is named 'uper', did you mean 'upper'?");
+  EXPECT_EQ(mistake_in("{{ x is mapp }}"), "chat.jinja:1:6: no test is named 'mapp', did you mean 'mapping'?");
   EXPECT_EQ(ChatTemplate::of_text("{% if x %}{{ x | nope }}{% endif %}{{ y | nope if y else 1 }}", "t").render({}).text,
             "1");
+}
+
+TEST(ChatTemplate, WhatIsLeftOutOfTheLanguageIsRefusedByName) {
+  const auto expect = [](const std::string& text, const std::string& mistake) {
+    EXPECT_EQ(mistake_in(text), "chat.jinja:1:" + mistake) << text;
+  };
+  expect("{{ x | urlize }}", "8: the filter 'urlize' is not supported");
+  expect("{{ [] | groupby('a') }}", "9: the filter 'groupby' is not supported");
+  expect("{{ 9 is divisibleby 3 }}", "6: the test 'divisibleby' is not supported");
+  expect("{{ 'a'.ljust(3) }}", "7: the method 'ljust' of 'str' is not supported");
+  expect("{{ {}.update({}) }}", "6: the method 'update' of 'dict' is not supported");
+  expect("{{ cycler(1) }}", "4: cycler is not supported");
+  expect("{% for x in [1] %}{{ loop.cycle(1) }}{% endfor %}", "26: loop.cycle is not supported");
+  expect("{% for x in [] recursive %}{% endfor %}", "16: recursive loops are not supported: call a macro");
+  expect("{% call f() %}{% endcall %}", "4: {% call %} is not supported");
+  expect("{% raw %}", "1: {% raw %} is not supported: write {{ '{{' }} instead");
+  expect("{{ f(*x) }}", "6: arguments by * and ** are not supported");
+  expect("{{ 2 ** 3 }}", "6: the operator ** is not supported");
+  expect("{{ 1 < 2 < 3 }}", "10: comparisons in a chain are not supported: join them by 'and'");
+  expect("{{ '%s' % 1 }}", "9: formatting texts by % is not supported: join them by ~");
+  expect("{{ '{:>5}'.format(1) }}", "11: format supports no more than {}, {0} and {name}, found {:>5}");
+  expect("{{ {1.5: 2} }}", "4: a key of type 'float' is not supported");
+  expect("{{ '\\101' }}", "4: the escape \\1 is not supported in a text");
+  expect("{{ {}.items() }}", "1: a dict view has no text");
 }
 
 TEST(ChatTemplate, ARefusalOfTheTemplateIsAKindOfItsOwn) {

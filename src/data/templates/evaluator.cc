@@ -2,13 +2,32 @@
 
 #include <fmt/format.h>
 
-#include "data/templates/attributes.h"
-#include "data/templates/compare.h"
+#include <utility>
+
+#include "data/templates/loop.h"
 #include "data/templates/python_text.h"
 #include "data/templates/sequence.h"
 #include "data/templates/variables.h"
 
 namespace tessera::internal::jinja {
+namespace {
+
+class Macro : public Object {
+ public:
+  Macro(Evaluator& evaluator, const Statement& definition, ScopePtr scope)
+      : evaluator_(evaluator), definition_(definition), scope_(std::move(scope)) {}
+  std::string_view type_name() const override { return "Macro"; }
+  Value call(Rendering&, const Arguments& arguments) override {
+    return evaluator_.call_macro(definition_, scope_, arguments);
+  }
+
+ private:
+  Evaluator& evaluator_;
+  const Statement& definition_;
+  ScopePtr scope_;
+};
+
+}  // namespace
 
 RenderedChat Evaluator::run(const Json& variables) {
   const auto root = std::make_shared<Scope>(nullptr);
@@ -26,89 +45,130 @@ Evaluator::Flow Evaluator::execute(const Block& block, const ScopePtr& scope) {
 
 Evaluator::Flow Evaluator::execute(const Statement& statement, const ScopePtr& scope) {
   const PlaceGuard guard(rendering_, statement.offset);
-  const auto& form = statement.form;
-  if (const auto* data = std::get_if<Data>(&form)) {
-    rendering_.spend_text(data->text.size());
-    *output_ += data->text;
-    check_output();
-  } else if (const auto* print = std::get_if<Print>(&form)) {
-    write(evaluate(*print->value, scope));
-  } else if (const auto* condition = std::get_if<If>(&form)) {
-    return run_if(*condition, scope);
-  } else if (const auto* loop = std::get_if<For>(&form)) {
-    const Value items = evaluate(*loop->items, scope);
-    if (loop->is_recursive) {
-      write(rendering_.text(run_loop(*loop, items, scope, 0)));
-    } else {
-      iterate(*loop, items, scope, 0);
-    }
-  } else if (const auto* set = std::get_if<Set>(&form)) {
-    run_set(set->target, evaluate(*set->value, scope), scope);
-  } else if (const auto* block = std::get_if<SetBlock>(&form)) {
-    Value text = rendering_.text(captured(block->body, std::make_shared<Scope>(scope)));
-    run_set(block->target, block->filter == nullptr ? text : apply_chain(*block->filter, text, scope), scope);
-  } else if (const auto* macro = std::get_if<MacroDefinition>(&form)) {
-    define(*macro, scope);
-  } else if (const auto* call = std::get_if<CallBlock>(&form)) {
-    run_call_block(*call, scope);
-  } else if (const auto* filtered = std::get_if<FilterBlock>(&form)) {
-    const auto inner = std::make_shared<Scope>(scope);
-    const Value text = rendering_.text(captured(filtered->body, inner));
-    write(apply_chain(*filtered->filter, text, inner));
-  } else if (const auto* with = std::get_if<With>(&form)) {
-    return run_with(*with, scope);
-  } else if (const auto* generation = std::get_if<Generation>(&form)) {
-    run_generation(*generation, scope);
-  } else {
-    return std::holds_alternative<Break>(form) ? Flow::kBreak : Flow::kContinue;
+  switch (statement.kind) {
+    case Statement::Kind::kData:
+      write(rendering_.text(statement.text));
+      break;
+    case Statement::Kind::kPrint:
+      write(evaluate(*statement.value, scope));
+      break;
+    case Statement::Kind::kIf:
+      return execute(truth(*statement.value, scope) ? statement.body : statement.otherwise, scope);
+    case Statement::Kind::kFor:
+      loop(statement, scope);
+      break;
+    case Statement::Kind::kSet:
+      assign(*statement.target, evaluate(*statement.value, scope), scope);
+      break;
+    case Statement::Kind::kCapture:
+      capture(statement, scope);
+      break;
+    case Statement::Kind::kMacro:
+      scope->set(statement.text, rendering_.make<Macro>(*this, statement, scope));
+      break;
+    case Statement::Kind::kGeneration:
+      mark_generation(statement.body, scope);
+      break;
+    case Statement::Kind::kBreak:
+      return Flow::kBreak;
+    case Statement::Kind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNext;
 }
 
-Evaluator::Flow Evaluator::run_if(const If& statement, const ScopePtr& scope) {
-  for (const If::Branch& branch : statement.branches) {
-    if (truth(*branch.test, scope)) return execute(branch.body, scope);
+void Evaluator::loop(const Statement& loop, const ScopePtr& scope) {
+  Loop::Keeps keeps;
+  if (loop.filter != nullptr) {
+    keeps = [this, &loop, scope](const Value& item) {
+      const auto inner = std::make_shared<Scope>(scope);
+      assign(*loop.target, item, inner);
+      return truth(*loop.filter, inner);
+    };
   }
-  return execute(statement.otherwise, scope);
+  const Value object = rendering_.make<Loop>(items_of(rendering_, evaluate(*loop.value, scope)), keeps);
+  auto& state = static_cast<Loop&>(*object.object());
+  bool has_run_through = false;
+  auto inner = std::make_shared<Scope>(scope);
+  while (state.advance(rendering_)) {
+    rendering_.spend(1);
+    if (inner.use_count() > 1) inner = std::make_shared<Scope>(scope);  // a macro keeps the old one
+    inner->clear();
+    inner->set("loop", object);
+    assign(*loop.target, state.current(), inner);
+    const Flow flow = execute(loop.body, inner);
+    if (flow == Flow::kBreak) break;
+    has_run_through = has_run_through || flow == Flow::kNext;
+  }
+  // As Jinja2 does it: also where every round ended in {% continue %}.
+  if (!has_run_through) execute(loop.otherwise, std::make_shared<Scope>(scope));
 }
 
-void Evaluator::run_set(const Target& target, Value value, const ScopePtr& scope) {
-  if (target.is_tuple) {
+void Evaluator::capture(const Statement& capture, const ScopePtr& scope) {
+  const auto inner = std::make_shared<Scope>(scope);
+  inner->set(kCaptured, rendering_.text(text_of(capture.body, inner)));
+  const Value value = evaluate(*capture.value, inner);
+  if (capture.target == nullptr) {
+    write(value);
+  } else {
+    assign(*capture.target, value, scope);
+  }
+}
+
+// The body is a macro of its own, as in transformers: names set in it end with it.
+void Evaluator::mark_generation(const Block& body, const ScopePtr& scope) {
+  if (output_ != &chat_.text) chat_.generated_is_exact = false;
+  const std::string text = text_of(body, std::make_shared<Scope>(scope));
+  chat_.generated.push_back({chat_.text.size(), chat_.text.size() + text.size()});
+  write(Value(text));
+}
+
+void Evaluator::assign(const Expression& target, Value value, const ScopePtr& scope) {
+  if (target.kind == Expression::Kind::kName) return scope->set(target.name, std::move(value));
+  if (target.kind == Expression::Kind::kTuple) {
     const Values values = items_of(rendering_, value);
     if (values.size() != target.parts.size()) {
       rendering_.refuse(fmt::format("expected {} values to unpack, found {}", target.parts.size(), values.size()));
     }
-    for (std::size_t i = 0; i < values.size(); ++i) run_set(target.parts[i], values[i], scope);
+    for (std::size_t i = 0; i < values.size(); ++i) assign(*target.parts[i], values[i], scope);
     return;
   }
-  if (target.member.empty()) return scope->set(target.name, std::move(value));
-  std::size_t num_looked_at = 0;
-  const Value* const owner = scope->find(target.name, num_looked_at);
-  auto* const members = owner == nullptr ? nullptr : dynamic_cast<Namespace*>(owner->object());
+  const std::string& owner = target.parts[0]->name;
+  auto* const members = dynamic_cast<Namespace*>(value_of_name(owner, scope).object());
   if (members == nullptr) {
-    rendering_.refuse(fmt::format("'{}' is not a namespace, so its '{}' cannot be set", target.name, target.member));
+    rendering_.refuse(fmt::format("'{}' is not a namespace, so its '{}' cannot be set", owner, target.name));
   }
-  members->set(rendering_, target.member, std::move(value));
+  members->set(rendering_, target.name, std::move(value));
 }
 
-// The body is a macro of its own, as in transformers: names set in it end with it.
-void Evaluator::run_generation(const Generation& generation, const ScopePtr& scope) {
-  if (output_ != &chat_.text) chat_.generated_is_exact = false;
-  const std::string text = captured(generation.body, std::make_shared<Scope>(scope));
-  chat_.generated.push_back({chat_.text.size(), chat_.text.size() + text.size()});
-  *output_ += text;
-  check_output();
-}
-
-Evaluator::Flow Evaluator::run_with(const With& with, const ScopePtr& scope) {
+Value Evaluator::call_macro(const Statement& macro, const ScopePtr& scope, const Arguments& arguments) {
+  const DepthGuard guard(rendering_);
   const auto inner = std::make_shared<Scope>(scope);
-  for (std::size_t i = 0; i < with.targets.size(); ++i) {
-    run_set(with.targets[i], evaluate(*with.values[i], scope), inner);
+  const std::size_t num_parameters = macro.parameters.size(), num_given = arguments.positional.size();
+  if (num_given > num_parameters) {
+    rendering_.refuse(
+        fmt::format("macro '{}' takes not more than {} arguments, found {}", macro.text, num_parameters, num_given));
   }
-  return execute(with.body, inner);
+  std::size_t num_named = 0;
+  for (std::size_t i = 0; i < num_parameters; ++i) {
+    const std::string& name = macro.parameters[i];
+    const std::size_t num_without_default = num_parameters - macro.defaults.size();
+    const auto named = std::ranges::find(arguments.named, name, &NamedValues::value_type::first);
+    const bool is_named = i >= num_given && named != arguments.named.end();
+    num_named += is_named ? 1 : 0;
+    inner->set(name, i < num_given ? arguments.positional[i]
+                     : is_named    ? named->second
+                     : i >= num_without_default
+                         ? evaluate(*macro.defaults[i - num_without_default], inner)
+                         : Value::undefined(fmt::format("parameter '{}' was not provided", name)));
+  }
+  if (num_named < arguments.named.size()) {
+    rendering_.refuse(fmt::format("macro '{}' has no other arguments than {}", macro.text, num_parameters));
+  }
+  return rendering_.text(text_of(macro.body, inner));
 }
 
-std::string Evaluator::captured(const Block& block, const ScopePtr& scope) {
+std::string Evaluator::text_of(const Block& block, const ScopePtr& scope) {
   std::string text;
   std::string* const outer = std::exchange(output_, &text);
   execute(block, scope);
@@ -118,10 +178,6 @@ std::string Evaluator::captured(const Block& block, const ScopePtr& scope) {
 
 void Evaluator::write(const Value& value) {
   append_str(rendering_, *output_, value);
-  check_output();
-}
-
-void Evaluator::check_output() {
   const std::size_t most = rendering_.options().limits.output_bytes;
   if (output_->size() > most) rendering_.refuse(fmt::format("the text grows beyond {} bytes", most));
 }

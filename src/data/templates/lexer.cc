@@ -18,10 +18,8 @@ constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=",
                                                          "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                                          ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
-bool begins_name(std::string_view text, std::size_t at) {
-  const char c = text[at];
-  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_') return true;
-  return static_cast<unsigned char>(c) >= 0x80 && is_word(utf8_decode(text.data() + at));
+bool begins_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
 class Lexer {
@@ -42,10 +40,8 @@ class Lexer {
       if (at_ < text_.size() && (text_[at_] == '-' || text_[at_] == '+')) ++at_;
       if (kind == '#') {
         skip_comment(tag);
-      } else if (kind == '{') {
-        read_tag(tag, Token::Kind::kPrintBegin, Token::Kind::kPrintEnd);
-      } else if (!read_raw(tag)) {
-        read_tag(tag, Token::Kind::kTagBegin, Token::Kind::kTagEnd);
+      } else {
+        read_tag(tag, kind == '{');
       }
     }
     add(Token::Kind::kEnd, text_.size());
@@ -53,6 +49,9 @@ class Lexer {
   }
 
  private:
+  [[noreturn]] void refuse(std::size_t offset, const std::string& mistake) const {
+    source_.refuse(static_cast<Offset>(offset), mistake);
+  }
   void add(Token::Kind kind, std::size_t offset, std::string text = {}) {
     tokens_.push_back({kind, static_cast<Offset>(offset), std::move(text)});
   }
@@ -108,60 +107,21 @@ class Lexer {
       ++at_;
     }
     if (at_ == tag + 2) return;  // as Jinja2, which misses the end only where a character stands before it
-    source_.refuse(static_cast<Offset>(tag), "expected #} at the end of this comment");
+    refuse(tag, "expected #} at the end of this comment");
   }
 
-  // {% raw %}...{% endraw %}: everything between is text.
-  bool read_raw(std::size_t tag) {
-    const std::size_t begin = at_;
-    skip_space();
-    if (starts_with(at_, "raw")) {
-      at_ += 3;
-      skip_space();
-      const bool strips = starts_with(at_, "-%}");
-      if (strips || starts_with(at_, "%}")) {
-        at_ += strips ? 3 : 2;
-        if (strips) skip_space();
-        read_raw_text(tag);
-        return true;
-      }
-    }
-    at_ = begin;
-    return false;
-  }
-
-  void read_raw_text(std::size_t raw) {
-    const std::size_t begin = at_;
-    for (std::size_t tag = text_.find("{%", begin); tag != std::string_view::npos; tag = text_.find("{%", tag + 1)) {
-      at_ = tag + 2;
-      if (starts_with(at_, "-") || starts_with(at_, "+")) ++at_;
-      skip_space();
-      if (!starts_with(at_, "endraw")) continue;
-      at_ += 6;
-      skip_space();
-      if (!pass_end("%}", true)) continue;
-      const std::size_t after = std::exchange(at_, begin);
-      add_data_before(tag, true);
-      at_ = after;
-      return;
-    }
-    at_ = text_.size();
-    if (begin == at_) return;  // as for comments
-    source_.refuse(static_cast<Offset>(raw), "expected {% endraw %} after this");
-  }
-
-  void read_tag(std::size_t tag, Token::Kind begin, Token::Kind end) {
-    add(begin, tag);
-    const bool is_print = begin == Token::Kind::kPrintBegin;
+  void read_tag(std::size_t tag, bool is_print) {
+    add(is_print ? Token::Kind::kPrintBegin : Token::Kind::kTagBegin, tag);
+    const std::string_view end = is_print ? "}}" : "%}";
     std::string open;  // brackets
+    skip_space();
+    if (!is_print && starts_with(at_, "raw")) refuse(tag, "{% raw %} is not supported: write {{ '{{' }} instead");
     while (true) {
       skip_space();
       const std::size_t offset = at_;
-      if (at_ >= text_.size()) {
-        source_.refuse(static_cast<Offset>(tag), fmt::format("expected {} after this", is_print ? "}}" : "%}"));
-      }
-      if (open.empty() && pass_end(is_print ? "}}" : "%}", !is_print)) {
-        add(end, offset);
+      if (at_ >= text_.size()) refuse(tag, fmt::format("expected {} after this", end));
+      if (open.empty() && pass_end(end, !is_print)) {
+        add(is_print ? Token::Kind::kPrintEnd : Token::Kind::kTagEnd, offset);
         return;
       }
       read_token(open);
@@ -173,8 +133,8 @@ class Lexer {
     if (Literal number = read_number(source_, offset); number.num_bytes > 0) return take(std::move(number));
     if (Literal text = read_text(source_, offset); text.num_bytes > 0) return take(std::move(text));
     std::size_t end = at_;
-    while (end < text_.size() && (begins_name(text_, end) || (end > at_ && text_[end] >= '0' && text_[end] <= '9'))) {
-      end += utf8_length(static_cast<unsigned char>(text_[end]));
+    while (end < text_.size() && (begins_name(text_[end]) || (end > at_ && text_[end] >= '0' && text_[end] <= '9'))) {
+      ++end;
     }
     if (end > at_) {
       add(Token::Kind::kName, at_, std::string(text_.substr(at_, end - at_)));
@@ -189,8 +149,8 @@ class Lexer {
       return;
     }
     const std::size_t length = utf8_length(static_cast<unsigned char>(text_[at_]));
-    source_.refuse(offset, fmt::format("expected a name, a value or an operator, found '{}'",
-                                       printable(text_.substr(at_, length))));
+    refuse(at_,
+           fmt::format("expected a name, a value or an operator, found '{}'", printable(text_.substr(at_, length))));
   }
 
   void take(Literal literal) {
@@ -204,9 +164,9 @@ class Lexer {
     if (const std::size_t kind = kOpening.find(symbol); kind != std::string_view::npos) {
       open += kClosing[kind];
     } else if (kClosing.find(symbol) != std::string_view::npos) {
-      if (open.empty()) source_.refuse(static_cast<Offset>(at_), fmt::format("'{}' was not opened", symbol));
+      if (open.empty()) refuse(at_, fmt::format("'{}' was not opened", symbol));
       if (open.back() != symbol) {
-        source_.refuse(static_cast<Offset>(at_), fmt::format("expected '{}', found '{}'", open.back(), symbol));
+        refuse(at_, fmt::format("expected '{}', found '{}'", open.back(), symbol));
       }
       open.pop_back();
     }

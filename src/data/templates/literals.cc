@@ -11,56 +11,20 @@
 namespace tessera::internal::jinja {
 namespace {
 
-bool is_digit_of(char c, int base) {
-  if (c >= '0' && c <= '9') return c - '0' < base;
-  const char lower = static_cast<char>(c | 0x20);
-  return base == 16 && lower >= 'a' && lower <= 'f';
+constexpr std::string_view kDigits = "0123456789";
+
+bool is_digit(std::string_view text, std::size_t at) {
+  return at < text.size() && text[at] >= '0' && text[at] <= '9';
 }
 
-// Digits with single underscores between them, added to `digits`; where they end.
-std::size_t read_digits(std::string_view text, std::size_t at, int base, std::string& digits) {
-  while (at < text.size()) {
-    const bool is_separated = text[at] == '_' && at + 1 < text.size() && is_digit_of(text[at + 1], base);
-    if (is_separated && !digits.empty()) ++at;
-    if (!is_digit_of(text[at], base)) break;
-    digits += text[at++];
-  }
-  return at;
+std::size_t end_of_digits(std::string_view text, std::size_t at) {
+  return std::min(text.find_first_not_of(kDigits, at), text.size());
 }
 
-int base_of(std::string_view text) {
-  if (text.size() < 3 || text[0] != '0') return 10;
-  const char mark = static_cast<char>(text[1] | 0x20);
-  const int base = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
-  return base != 10 && is_digit_of(text[2], base) ? base : 10;
-}
-
-// The fraction and the exponent behind whole digits, added to `digits`; where they end.
-std::size_t read_fraction(std::string_view text, std::size_t at, std::string& digits) {
-  std::string part;
-  if (at + 1 < text.size() && text[at] == '.' && is_digit_of(text[at + 1], 10)) {
-    at = read_digits(text, at + 1, 10, part);
-    digits += "." + part;
-  }
-  std::size_t exponent = at;
-  if (exponent < text.size() && (text[exponent] | 0x20) == 'e') ++exponent;
-  if (exponent == at) return at;
-  std::string sign;
-  if (exponent < text.size() && (text[exponent] == '+' || text[exponent] == '-')) sign = text[exponent++];
-  part.clear();
-  const std::size_t end = read_digits(text, exponent, 10, part);
-  if (part.empty()) return at;
-  digits += "e" + (sign == "-" ? sign : "") + part;
-  return end;
-}
-
-char32_t read_code(const SourceText& source, std::string_view text, std::size_t at, std::size_t num_digits,
-                   Offset begin) {
+char32_t read_code(const SourceText& source, std::string_view digits, std::size_t num_digits, Offset begin) {
   std::uint32_t code = 0;
-  const char* const first = text.data() + at;
-  const std::size_t available = at < text.size() ? text.size() - at : 0;
-  const auto result = std::from_chars(first, first + std::min(num_digits, available), code, 16);
-  if (available < num_digits || result.ptr != first + num_digits) {
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+  if (digits.size() < num_digits || result.ptr != digits.data() + num_digits) {
     source.refuse(begin, fmt::format("expected {} hexadecimal digits after the \\ escape of this text", num_digits));
   }
   if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
@@ -69,7 +33,7 @@ char32_t read_code(const SourceText& source, std::string_view text, std::size_t 
   return code;
 }
 
-// The text that one escape stands for, and where it ends.
+// Appends what the escape at `at` stands for; where it ends.
 std::size_t unescape(const SourceText& source, std::string_view text, std::size_t at, Offset begin,
                      std::string& value) {
   static constexpr std::string_view kNames = "abfnrtv\\'\"", kMeanings = "\a\b\f\n\r\t\v\\'\"";
@@ -78,20 +42,12 @@ std::size_t unescape(const SourceText& source, std::string_view text, std::size_
     value += kMeanings[known];
     return at + 2;
   }
-  if (c == '\n') return at + 2;  // a line that continues
-  if (c >= '0' && c <= '7') {
-    std::size_t end = at + 1;
-    char32_t code = 0;
-    for (; end < text.size() && end < at + 4 && text[end] >= '0' && text[end] <= '7'; ++end) {
-      code = code * 8 + static_cast<char32_t>(text[end] - '0');
-    }
-    append_utf8(value, code);
-    return end;
-  }
-  if (c == 'N') source.refuse(begin, "\\N{...} is not supported in a text");
   if (const std::size_t num_digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0; num_digits > 0) {
-    append_utf8(value, read_code(source, text, at + 2, num_digits, begin));
+    append_utf8(value, read_code(source, text.substr(at + 2, num_digits), num_digits, begin));
     return at + 2 + num_digits;
+  }
+  if (c == '\n' || c == 'N' || is_digit(text, at + 1)) {
+    source.refuse(begin, fmt::format("the escape \\{} is not supported in a text", printable({&c, 1})));
   }
   value += '\\';  // others are no escapes
   return at + 1;
@@ -101,30 +57,28 @@ std::size_t unescape(const SourceText& source, std::string_view text, std::size_
 
 Literal read_number(const SourceText& source, Offset offset) {
   const std::string_view text = source.text().substr(offset);
-  if (text.empty() || !is_digit_of(text[0], 10)) return {};
-  const int base = base_of(text);
-  std::string digits;
-  const std::size_t end = read_digits(text, base == 10 ? 0 : 2, base, digits);
+  if (!is_digit(text, 0)) return {};
+  std::size_t end = end_of_digits(text, 0);
   Literal literal{{Token::Kind::kInteger, offset}, end};
-  if (base == 10) {
-    const bool is_item = offset > 0 && source.text()[offset - 1] == '.';  // as in pairs.0.1
-    const std::size_t real_end = is_item ? end : read_fraction(text, end, digits);
-    if (real_end > end) {
-      literal.num_bytes = real_end;
-      literal.token.kind = Token::Kind::kReal;
-      // Too large or too small for from_chars: Python takes infinity or 0.
-      const char* const last = digits.data() + digits.size();
-      if (std::from_chars(digits.data(), last, literal.token.real).ec != std::errc()) {
-        literal.token.real = std::strtod(digits.c_str(), nullptr);
-      }
-      return literal;
-    }
-    if (digits[0] == '0' && digits.find_first_not_of('0') != std::string::npos) {
-      source.refuse(offset, "expected a number without zeros before it");
-    }
+  const bool is_item = offset > 0 && source.text()[offset - 1] == '.';  // as in pairs.0.1
+  if (!is_item && end < text.size() && text[end] == '.' && is_digit(text, end + 1)) end = end_of_digits(text, end + 1);
+  if (!is_item && end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
+    const bool has_sign = end + 1 < text.size() && (text[end + 1] == '-' || text[end + 1] == '+');
+    if (is_digit(text, end + 1 + (has_sign ? 1 : 0))) end = end_of_digits(text, end + 2);
   }
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), literal.token.integer, base);
-  if (result.ec != std::errc()) source.refuse(offset, "whole numbers beyond 64 bits are not supported");
+  const std::string digits(text.substr(0, end));
+  if (end > literal.num_bytes) {
+    literal.num_bytes = end;
+    literal.token.kind = Token::Kind::kReal;
+    literal.token.real = std::strtod(digits.c_str(), nullptr);
+    return literal;
+  }
+  if (digits[0] == '0' && digits.find_first_not_of('0') != std::string::npos) {
+    source.refuse(offset, "expected a number without zeros before it");
+  }
+  const auto whole = parse_integer(digits);
+  if (!whole) source.refuse(offset, "whole numbers beyond 64 bits are not supported");
+  literal.token.integer = *whole;
   return literal;
 }
 

@@ -7,15 +7,6 @@
 #include "core/text.h"
 
 namespace tessera::internal::jinja {
-namespace {
-
-std::size_t deepest_of(const Values& items) {
-  std::size_t deepest = 0;
-  for (const Value& item : items) deepest = std::max(deepest, item.depth());
-  return deepest;
-}
-
-}  // namespace
 
 void Rendering::refuse_chat(const std::string& message) const {
   throw ChatRefused(
@@ -24,14 +15,6 @@ void Rendering::refuse_chat(const std::string& message) const {
 
 void Rendering::refuse_cost() const {
   refuse(fmt::format("rendering takes more than {} steps", grouped(static_cast<long long>(options_.limits.num_steps))));
-}
-
-void Rendering::refuse_depth() const {
-  refuse(fmt::format("calls are nested more than {} levels deep", options_.limits.depth));
-}
-
-void Rendering::refuse_nesting() const {
-  refuse(fmt::format("statements and expressions are nested more than {} levels deep", kMostNested));
 }
 
 void Rendering::spend_repeated(std::size_t num_bytes, std::size_t times) {
@@ -47,24 +30,38 @@ std::size_t Rendering::depth_above(std::size_t deepest) const {
   return deepest + 1;
 }
 
-Value Rendering::list(Values items) {
+Value Rendering::list(Values items, bool is_tuple) {
   spend(1 + items.size());
-  const std::size_t depth = depth_above(deepest_of(items));
-  return Value(std::make_shared<const List>(List{std::move(items), depth}));
+  std::size_t deepest = 0;
+  for (const Value& item : items) deepest = std::max(deepest, item.depth());
+  const std::size_t depth = depth_above(deepest);
+  return Value(List{std::move(items), is_tuple, depth});
 }
 
-Value Rendering::tuple(Values items, bool is_group) {
-  spend(1 + items.size());
-  const std::size_t depth = depth_above(deepest_of(items));
-  return Value(std::make_shared<const Tuple>(Tuple{std::move(items), depth, is_group}));
-}
-
-Value Rendering::dict(std::vector<std::pair<Value, Value>> entries) {
+Value Rendering::dict(Entries entries) {
   spend(1 + 2 * entries.size());
   std::size_t deepest = 0;
-  for (const auto& [key, value] : entries) deepest = std::max({deepest, key.depth(), value.depth()});
+  for (const auto& [key, value] : entries) deepest = std::max(deepest, value.depth());
   const std::size_t depth = depth_above(deepest);
   return Value(std::make_shared<const Dict>(Dict{std::move(entries), depth}));
+}
+
+PlaceGuard::PlaceGuard(Rendering& rendering, Offset offset) : rendering_(rendering), outer_(rendering.at_) {
+  rendering.at_ = offset;
+  rendering.spend(1);
+  if (rendering.num_nested_ >= Rendering::kMostNested) {
+    rendering.refuse(
+        fmt::format("statements and expressions are nested more than {} levels deep", Rendering::kMostNested));
+  }
+  ++rendering.num_nested_;
+}
+
+DepthGuard::DepthGuard(Rendering& rendering) : rendering_(rendering) {
+  const std::size_t most = rendering.options_.limits.depth;
+  if (rendering.num_calls_ >= most) {
+    rendering.refuse(fmt::format("calls are nested more than {} levels deep", most));
+  }
+  ++rendering.num_calls_;
 }
 
 }  // namespace tessera::internal::jinja

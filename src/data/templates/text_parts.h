@@ -1,4 +1,4 @@
-// What methods and filters of texts share.
+// Parts of texts, as Python's str cuts and replaces them.
 #pragma once
 
 #include <cstdint>
@@ -6,30 +6,21 @@
 #include <string_view>
 #include <vector>
 
-#include "data/templates/rendering.h"
-#include "data/templates/sequence.h"
-
 namespace tessera::internal::jinja {
 
 // Without the characters of `set` at an end.
 std::string_view strip_set_left(std::string_view text, std::string_view set);
 std::string_view strip_set_right(std::string_view text, std::string_view set);
 
-// The first `count` occurrences; all of them where it is negative.
-std::string replaced(Rendering& rendering, std::string_view text, std::string_view old, std::string_view with,
-                     std::int64_t count);
+// The first `most` occurrences of `old`, which is not empty.
+std::string replaced(std::string_view text, std::string_view old, std::string_view with, std::size_t most);
+std::size_t count_of(std::string_view text, std::string_view part, std::size_t most);
 
-// At least `width` characters: padded at the end, at the beginning, or at both.
-std::string padded_text(Rendering& rendering, std::string_view text, std::int64_t width, std::string_view fill,
-                        bool is_at_begin, bool is_at_both);
-
-// For HTML: &, <, >, ' and ".
-std::string escape_html(Rendering& rendering, std::string_view text);
-
-// The same of each text that is no markup: of the value, or of its items.
-Value escaped_texts(Rendering& rendering, const Value& value);
-
-// str.splitlines
-std::vector<std::string_view> lines_of(std::string_view text, bool keeps_ends = false);
+// At separators, `most` times, from the left or from the right; at runs of white space, from the left; at ends of
+// lines.
+std::vector<std::string_view> split_at(std::string_view text, std::string_view separator, std::size_t most,
+                                       bool from_right);
+std::vector<std::string_view> words_of(std::string_view text, std::size_t most);
+std::vector<std::string_view> lines_of(std::string_view text);
 
 }  // namespace tessera::internal::jinja

@@ -1,13 +1,12 @@
-// The filter tojson, as Python's json.dumps writes: every character as it is unless ensure_ascii asks otherwise.
+#include "data/templates/tojson.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "data/templates/arguments.h"
-#include "data/templates/compare.h"
-#include "data/templates/filters.h"
+#include "data/templates/operators.h"
 #include "data/templates/python_text.h"
 #include "data/templates/sequence.h"
 #include "data/templates/unicode_text.h"
@@ -43,8 +42,8 @@ class JsonWriter {
       text_ += number_text(*value.number());
     } else if (const std::string* text = value.text()) {
       write_text(*text);
-    } else if (const Values* items = value.items()) {
-      write_list(*items);
+    } else if (const List* list = value.list()) {
+      write_list(list->items);
     } else if (const Dict* dict = value.dict()) {
       write_dict(*dict);
     } else {
@@ -110,34 +109,26 @@ class JsonWriter {
       text_ += "{}";
       return;
     }
-    std::vector<std::pair<Value, Value>> entries = dict.entries;
-    rendering_.spend(entries.size());
+    std::vector<const Entries::value_type*> entries;
+    rendering_.spend(dict.entries.size());
+    for (const auto& entry : dict.entries) entries.push_back(&entry);
     if (style_.sorts_keys) {
-      std::stable_sort(entries.begin(), entries.end(),
-                       [&](const auto& a, const auto& b) { return is_less(rendering_, a.first, b.first); });
+      std::sort(entries.begin(), entries.end(),
+                [&](const auto* a, const auto* b) { return order_of(rendering_, a->first, b->first) < 0; });
     }
     text_ += '{';
     ++depth_;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (i > 0) text_ += style_.between_items;
       new_line();
-      write_key(entries[i].first);
+      write_text(entries[i]->first.text() != nullptr ? *entries[i]->first.text()
+                                                     : std::to_string(*entries[i]->first.integer()));
       text_ += style_.behind_keys;
-      write(entries[i].second);
+      write(entries[i]->second);
     }
     --depth_;
     new_line();
     text_ += '}';
-  }
-
-  void write_key(const Value& key) {
-    if (key.text() != nullptr) return write_text(*key.text());
-    if (!key.is_number() && !key.is_none()) {
-      rendering_.refuse(fmt::format("keys must be str, int, float, bool or None, not {}", key.type_name()));
-    }
-    text_ += '"';
-    write(key);
-    text_ += '"';
   }
 
   Rendering& rendering_;
@@ -148,31 +139,26 @@ class JsonWriter {
 
 }  // namespace
 
-Value tojson_filter(Rendering& rendering, const Value& value, const Arguments& arguments) {
-  const Parameters given(rendering, "tojson", arguments, {"ensure_ascii", "indent", "separators", "sort_keys"});
+Value tojson(const Call& call) {
   JsonStyle style;
-  style.is_ascii = given.boolean(0, false);
-  style.sorts_keys = given.boolean(3, false);
-  if (given.has(1) && !given.at(1).is_none()) {
-    if (given.at(1).text() != nullptr) {
-      style.indent = given.text(1, "");
-    } else {
-      const auto width = static_cast<std::size_t>(std::max<std::int64_t>(given.integer(1, 0), 0));
-      rendering.spend_repeated(1, width);
-      style.indent = std::string(width, ' ');
-    }
+  style.is_ascii = call.boolean(0, false);
+  style.sorts_keys = call.boolean(3, false);
+  if (!call.value_or(1, Value()).is_none()) {
+    const auto width = static_cast<std::size_t>(std::max<std::int64_t>(call.integer(1, 0), 0));
+    call.rendering.spend_repeated(1, width);
+    style.indent = std::string(width, ' ');
     style.between_items = ",";
   }
-  if (given.has(2) && !given.at(2).is_none()) {
-    const Values separators = items_of(rendering, given.at(2));
-    if (separators.size() != 2 || separators[0].text() == nullptr || separators[1].text() == nullptr) {
-      rendering.refuse("separators of tojson must be two texts");
+  if (const Value separators = call.value_or(2, Value()); !separators.is_none()) {
+    const Values both = items_of(call.rendering, separators);
+    if (both.size() != 2 || both[0].text() == nullptr || both[1].text() == nullptr) {
+      call.refuse("expects two texts as separators");
     }
-    style.between_items = *separators[0].text();
-    style.behind_keys = *separators[1].text();
+    style.between_items = *both[0].text();
+    style.behind_keys = *both[1].text();
   }
-  rendering.spend_text(style.between_items.size() + style.behind_keys.size());
-  return rendering.text(JsonWriter(rendering, style).run(value));
+  call.rendering.spend_text(style.between_items.size() + style.behind_keys.size());
+  return call.rendering.text(JsonWriter(call.rendering, style).run(call.self));
 }
 
 }  // namespace tessera::internal::jinja

@@ -21,8 +21,6 @@ struct Token {
   bool is(std::string_view name_or_operator) const {
     return (kind == Kind::kName || kind == Kind::kOperator) && text == name_or_operator;
   }
-  bool is_name(std::string_view name) const { return kind == Kind::kName && text == name; }
-  bool is_operator(std::string_view symbol) const { return kind == Kind::kOperator && text == symbol; }
 };
 
 // Ends in one kEnd. White space around tags is already removed as trim_blocks, lstrip_blocks and the signs of the tags

@@ -10,12 +10,9 @@
 
 namespace tessera::internal::jinja {
 
-bool is_space(char32_t c);  // str.isspace
-bool is_word(char32_t c);   // \w of regular expressions
-bool is_letter(char32_t c), is_digit(char32_t c), is_numeric(char32_t c);
-bool is_upper(char32_t c), is_lower(char32_t c);  // a title-case letter is neither
-bool is_title(char32_t c);
-bool is_printable(char32_t c);
+bool is_space(char32_t c);      // str.isspace
+bool is_printable(char32_t c);  // str.isprintable
+bool has_case(char32_t c);      // upper, lower or title case
 
 std::string_view strip_left(std::string_view text);
 std::string_view strip_right(std::string_view text);
@@ -27,8 +24,8 @@ std::size_t byte_of_character(std::string_view text, std::size_t character);
 std::string upper_case(std::string_view text);
 std::string lower_case_of(std::string_view text);  // of all of Unicode, where core/text.h's knows ASCII
 std::string capitalized(std::string_view text);    // the first character in title case, the others in lower case
-std::string title_case(std::string_view text);     // str.title: each run of letters capitalized
-std::string swapped_case(std::string_view text);
+// Each word capitalized; words end at characters for which `ends_word` holds.
+std::string title_case(std::string_view text, bool (*ends_word)(char32_t));
 
 // Calls visit(character, begin, end) for each.
 void for_each_character(std::string_view text, const auto& visit) {

@@ -19,7 +19,7 @@ Value value_of_json(Rendering& rendering, const Json& json) {
       return Value(json.get<bool>());
     case Json::value_t::number_unsigned:
       if (json.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
-        rendering.refuse("whole numbers beyond 64 bits are not supported");
+        rendering.refuse(kBeyond64Bits);
       }
       return Value(json.get<std::int64_t>());
     case Json::value_t::number_integer:
@@ -36,7 +36,7 @@ Value value_of_json(Rendering& rendering, const Json& json) {
     }
     case Json::value_t::object: {
       const DepthGuard guard(rendering);
-      std::vector<std::pair<Value, Value>> entries;
+      Entries entries;
       for (const auto& [key, value] : json.items()) {
         entries.emplace_back(rendering.text(sound_text(key)), value_of_json(rendering, value));
       }
