@@ -35,7 +35,7 @@ struct RenderedChat {
 struct RenderLimits {
   std::size_t num_steps = 10'000'000;  // operations, values visited, and 64 bytes of text made
   std::size_t output_bytes = 64 * 1024 * 1024;
-  std::size_t depth = 200;  // macros within each other, and levels of nested values
+  std::size_t depth = 200;  // levels of nested values
 };
 
 struct RenderOptions {

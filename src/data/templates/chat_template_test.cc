@@ -18,7 +18,7 @@ std::string mistake_in(const std::string& text, const Json& variables = Json::ob
 TEST(ChatTemplate, MistakesHaveTheirPlaceAndWhatIsExpected) {
   EXPECT_EQ(mistake_in("a\n  {% if x %}"),
             "chat.jinja:2:13: expected {% elif %} or {% else %} or {% endif %} before the end of the template");
-  EXPECT_EQ(mistake_in("{{ 1 + }}"), "chat.jinja:1:8: expected a value, found }}");
+  EXPECT_EQ(mistake_in("{{ 1 + }}"), "chat.jinja:1:8: expected a value, found '}}'");
   EXPECT_EQ(mistake_in("{{ (1 }}"), "chat.jinja:1:7: expected ')', found '}'");
   EXPECT_EQ(mistake_in("\u4F60{{ 'a }}"), "chat.jinja:1:5: expected ' at the end of this text");
   EXPECT_EQ(mistake_in("{% fro x %}"),
@@ -39,8 +39,8 @@ TEST(ChatTemplate, MistakesOfRenderingHaveTheirPlace) {
 }
 
 TEST(ChatTemplate, UnknownFiltersAndTestsAreNamedWhereTheyAreUsed) {
-  EXPECT_EQ(mistake_in("{{ x | uper }}"), "chat.jinja:1:8: no filter is named 'uper', did you mean 'upper'?");
-  EXPECT_EQ(mistake_in("{{ x is mapp }}"), "chat.jinja:1:6: no test is named 'mapp', did you mean 'mapping'?");
+  EXPECT_EQ(mistake_in("{{ x | uper }}"), "chat.jinja:1:8: the filter 'uper' is not supported, did you mean 'upper'?");
+  EXPECT_EQ(mistake_in("{{ x is mapp }}"), "chat.jinja:1:6: the test 'mapp' is not supported, did you mean 'mapping'?");
   EXPECT_EQ(ChatTemplate::of_text("{% if x %}{{ x | nope }}{% endif %}{{ y | nope if y else 1 }}", "t").render({}).text,
             "1");
 }
@@ -63,10 +63,15 @@ TEST(ChatTemplate, WhatIsLeftOutOfTheLanguageIsRefusedByName) {
   expect("{{ 2 ** 3 }}", "6: the operator ** is not supported");
   expect("{{ 1 < 2 < 3 }}", "10: comparisons in a chain are not supported: join them by 'and'");
   expect("{{ '%s' % 1 }}", "9: formatting texts by % is not supported: join them by ~");
-  expect("{{ '{:>5}'.format(1) }}", "11: format supports no more than {}, {0} and {name}, found {:>5}");
+  expect("{{ '{:>5}'.format(1) }}", "11: format supports one {} per value only: use ~");
   expect("{{ {1.5: 2} }}", "4: a key of type 'float' is not supported");
-  expect("{{ '\\101' }}", "4: the escape \\1 is not supported in a text");
-  expect("{{ {}.items() }}", "1: a dict view has no text");
+  expect("{{ '\\101' }}", "4: the escape \\1 is not supported in a text: write the character itself");
+  expect("{{ 0x1F }}", "4: expected a number such as 12 or 0.5: other forms are not supported");
+  expect("{%+ if x %}", "3: the sign + of tags is not supported");
+  expect("{% for x in y %}{% else %}{% endfor %}", "25: {% else %} of a loop is not supported");
+  expect("{{ ('<'|safe).strip() }}",
+         "14: strip of a text that went through the filter safe is not supported: put safe last");
+  expect("{{ {}.items() }}", "1: a range or view of a dict has no text");
 }
 
 TEST(ChatTemplate, ARefusalOfTheTemplateIsAKindOfItsOwn) {

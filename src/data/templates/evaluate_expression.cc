@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
 #include "core/text.h"
-#include "data/templates/attributes.h"
 #include "data/templates/evaluator.h"
 #include "data/templates/functions.h"
-#include "data/templates/sequence.h"
+#include "data/templates/python.h"
 
 namespace tessera::internal::jinja {
 
@@ -64,7 +63,7 @@ Value Evaluator::value_of_name(const std::string& name, const ScopePtr& scope) {
   rendering_.spend(num_looked_at / 8);
   if (value != nullptr) return *value;
   if (const Function* global = find_function(globals(), name)) return rendering_.make<BoundFunction>(*global, Value());
-  for (const char* unsupported : {"cycler", "joiner", "lipsum"}) {
+  for (const char* unsupported : {"cycler", "dict", "joiner", "lipsum"}) {
     if (name == unsupported) rendering_.refuse(fmt::format("{} is not supported", name));
   }
   return Value::undefined(fmt::format("'{}' is undefined", printable(name, 60)));
@@ -88,11 +87,11 @@ Value Evaluator::value_of_dict(const Expression& dict, const ScopePtr& scope) {
 
 Value Evaluator::value_of_operation(const Expression& operation, const ScopePtr& scope) {
   Value left = evaluate(*operation.parts[0], scope);
-  const bool is_and = operation.operation == Operator::kAnd;
-  if (is_and || operation.operation == Operator::kOr) {
+  const bool is_and = operation.name == "and";
+  if (is_and || operation.name == "or") {
     return truth_of(left) == is_and ? evaluate(*operation.parts[1], scope) : left;
   }
-  return calculate(rendering_, operation.operation, left, evaluate(*operation.parts[1], scope));
+  return calculate(rendering_, operation.name, left, evaluate(*operation.parts[1], scope));
 }
 
 Value Evaluator::value_of_slice(const Expression& slice, const ScopePtr& scope) {

@@ -2,15 +2,77 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
 #include <utility>
 
-#include "data/templates/loop.h"
-#include "data/templates/python_text.h"
-#include "data/templates/sequence.h"
-#include "data/templates/variables.h"
+#include "data/templates/python.h"
 
 namespace tessera::internal::jinja {
 namespace {
+
+// A filter looks at an item when it is asked for, so that it sees what the body has set; loop.last and nextitem ask
+// ahead.
+class Loop : public Object {
+ public:
+  using Keeps = std::function<bool(const Value&)>;  // null: all items
+
+  Loop(Values items, Keeps keeps) : items_(std::move(items)), keeps_(std::move(keeps)) {}
+  std::string_view type_name() const override { return "LoopContext"; }
+  std::optional<Value> attribute(Rendering& rendering, std::string_view name) override;
+
+  bool advance(Rendering& rendering);
+  const Value& current() const { return *current_; }
+
+ private:
+  void fetch(Rendering& rendering);  // the item after the current one
+
+  Values items_;
+  Keeps keeps_;
+  std::size_t next_ = 0, index_ = 0;
+  std::optional<Value> before_, current_, after_;
+  bool is_filtering_ = false;
+};
+
+void Loop::fetch(Rendering& rendering) {
+  // A filter may run any part of the template, but must not move the loop that waits for it.
+  if (is_filtering_) rendering.refuse("the filter of a loop cannot ask for the loop itself");
+  while (!after_ && next_ < items_.size()) {
+    const Value item = items_[next_++];
+    is_filtering_ = true;
+    if (keeps_ == nullptr || keeps_(item)) after_ = item;
+    is_filtering_ = false;
+  }
+}
+
+bool Loop::advance(Rendering& rendering) {
+  fetch(rendering);
+  if (!after_) return false;
+  ++index_;
+  before_ = std::exchange(current_, std::exchange(after_, std::nullopt));
+  return true;
+}
+
+std::optional<Value> Loop::attribute(Rendering& rendering, std::string_view name) {
+  static constexpr std::array<std::string_view, 4> kUnsupported = {"changed", "cycle", "depth", "depth0"};
+  if (std::ranges::find(kUnsupported, name) != kUnsupported.end()) {
+    rendering.refuse(fmt::format("loop.{} is not supported", name));
+  }
+  if (name == "index") return Value::count(index_);
+  if (name == "index0") return Value(static_cast<std::int64_t>(index_) - 1);
+  if (name == "first") return Value(index_ == 1);
+  if (name == "previtem") return before_ ? *before_ : Value::undefined("there is no previous item");
+  if (name == "length" || name == "revindex" || name == "revindex0") {
+    if (keeps_ != nullptr) rendering.refuse(fmt::format("loop.{} of a loop with a filter is not supported", name));
+    return Value::count(items_.size() - (name == "length" ? 0 : name == "revindex" ? index_ - 1 : index_));
+  }
+  if (name != "last" && name != "nextitem") return std::nullopt;
+  fetch(rendering);
+  if (name == "last") return Value(!after_);
+  return after_ ? *after_ : Value::undefined("there is no next item");
+}
 
 class Macro : public Object {
  public:
@@ -31,7 +93,7 @@ class Macro : public Object {
 
 RenderedChat Evaluator::run(const Json& variables) {
   const auto root = std::make_shared<Scope>(nullptr);
-  for (const auto& [name, value] : variables.items()) root->set(name, value_of_json(rendering_, value));
+  for (const auto& [name, value] : variables.items()) root->set(name, rendering_.of_json(value));
   execute(program_.body, std::make_shared<Scope>(root));
   return std::move(chat_);
 }
@@ -88,7 +150,6 @@ void Evaluator::loop(const Statement& loop, const ScopePtr& scope) {
   }
   const Value object = rendering_.make<Loop>(items_of(rendering_, evaluate(*loop.value, scope)), keeps);
   auto& state = static_cast<Loop&>(*object.object());
-  bool has_run_through = false;
   auto inner = std::make_shared<Scope>(scope);
   while (state.advance(rendering_)) {
     rendering_.spend(1);
@@ -96,12 +157,8 @@ void Evaluator::loop(const Statement& loop, const ScopePtr& scope) {
     inner->clear();
     inner->set("loop", object);
     assign(*loop.target, state.current(), inner);
-    const Flow flow = execute(loop.body, inner);
-    if (flow == Flow::kBreak) break;
-    has_run_through = has_run_through || flow == Flow::kNext;
+    if (execute(loop.body, inner) == Flow::kBreak) break;
   }
-  // As Jinja2 does it: also where every round ended in {% continue %}.
-  if (!has_run_through) execute(loop.otherwise, std::make_shared<Scope>(scope));
 }
 
 void Evaluator::capture(const Statement& capture, const ScopePtr& scope) {
@@ -142,7 +199,6 @@ void Evaluator::assign(const Expression& target, Value value, const ScopePtr& sc
 }
 
 Value Evaluator::call_macro(const Statement& macro, const ScopePtr& scope, const Arguments& arguments) {
-  const DepthGuard guard(rendering_);
   const auto inner = std::make_shared<Scope>(scope);
   const std::size_t num_parameters = macro.parameters.size(), num_given = arguments.positional.size();
   if (num_given > num_parameters) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "data/templates/parser.h"
 
 namespace tessera::internal::jinja {
@@ -36,10 +37,10 @@ ExpressionPtr Parser::parse_expression() {
   if (++depth_ > kMaxExpressionHeight) {
     refuse(fmt::format("expressions are nested more than {} levels deep", kMaxExpressionHeight));
   }
-  ExpressionPtr chosen = parse_binary(1);
+  ExpressionPtr chosen = parse_binary();
   while (current().is("if")) {
     const Offset offset = next().offset;
-    ExpressionPtr test = parse_binary(1);
+    ExpressionPtr test = parse_binary();
     ExpressionPtr conditional = make(Kind::kConditional, offset, std::move(test), std::move(chosen));
     conditional->parts.push_back(skip_if("else") ? parse_expression() : nullptr);
     chosen = checked(std::move(conditional));
@@ -48,29 +49,29 @@ ExpressionPtr Parser::parse_expression() {
   return chosen;
 }
 
-const OperatorSymbol* Parser::operator_here(int level) const {
+std::string_view Parser::operator_here(std::size_t level) const {
   const bool is_not_in = current().is("not") && following().is("in");
-  const auto found = std::find_if(std::begin(kOperatorSymbols), std::end(kOperatorSymbols), [&](const auto& each) {
-    return each.level == level && (is_not_in ? each.operation == Operator::kNotIn : current().is(each.symbol));
-  });
-  return found == std::end(kOperatorSymbols) ? nullptr : found;
+  for (const std::string_view symbol : kOperators[level]) {
+    if (is_not_in ? symbol == "not in" : current().is(symbol)) return symbol;
+  }
+  return "";
 }
 
-ExpressionPtr Parser::parse_binary(int level) {
+ExpressionPtr Parser::parse_binary(std::size_t level) {
   if (level == kComparisonLevel && current().is("not")) return parse_not();
-  if (level > kHighestLevel) return parse_unary();
+  if (level == std::size(kOperators)) return parse_unary();
   ExpressionPtr left = parse_binary(level + 1);
-  while (const OperatorSymbol* symbol = operator_here(level)) {
+  for (std::string_view symbol = operator_here(level); !symbol.empty(); symbol = operator_here(level)) {
     const Offset offset = next().offset;
-    if (symbol->operation == Operator::kNotIn) next();
+    if (symbol == "not in") next();
     ExpressionPtr right = parse_binary(level + 1);
     left = make(Kind::kOperation, offset, std::move(left), std::move(right));
-    left->operation = symbol->operation;
-    if (level == kComparisonLevel && operator_here(level) != nullptr) {
+    left->name = symbol;
+    if (level == kComparisonLevel && !operator_here(level).empty()) {
       refuse("comparisons in a chain are not supported: join them by 'and'");
     }
   }
-  if (level == kHighestLevel && current().is("**")) refuse("the operator ** is not supported");
+  if (current().is("**")) refuse("the operator ** is not supported");
   return left;
 }
 
@@ -103,11 +104,15 @@ ExpressionPtr Parser::parse_primary() {
       constant->value = Value(std::move(text));
       return constant;
     }
-    case Token::Kind::kInteger:
-      constant->value = Value(next().integer);
+    case Token::Kind::kInteger: {
+      const auto whole = parse_integer(token.text);
+      if (!whole) refuse(kBeyond64Bits);
+      constant->value = Value(static_cast<std::int64_t>(*whole));
+      next();
       return constant;
+    }
     case Token::Kind::kReal:
-      constant->value = Value(next().real);
+      constant->value = Value(parse_real(next().text).value_or(0));
       return constant;
     default:
       if (token.is("[")) return parse_list();
@@ -135,24 +140,17 @@ ExpressionPtr Parser::parse_constant(const Token& name) {
 
 ExpressionPtr Parser::parse_list() {
   ExpressionPtr list = make(Kind::kList, expect("["));
-  while (!current().is("]")) {
-    if (!list->parts.empty()) expect(",");
-    if (!current().is("]")) list->parts.push_back(parse_expression());
-  }
-  expect("]");
+  parse_separated("]", [&] { list->parts.push_back(parse_expression()); });
   return checked(std::move(list));
 }
 
 ExpressionPtr Parser::parse_dict() {
   ExpressionPtr dict = make(Kind::kDict, expect("{"));
-  while (!current().is("}")) {
-    if (!dict->parts.empty()) expect(",");
-    if (current().is("}")) break;
+  parse_separated("}", [&] {
     dict->parts.push_back(parse_expression());
     expect(":");
     dict->parts.push_back(parse_expression());
-  }
-  expect("}");
+  });
   return checked(std::move(dict));
 }
 
@@ -166,11 +164,11 @@ ExpressionPtr Parser::parse_tuple(bool with_conditionals, bool may_be_empty) {
     if (!may_be_empty) refuse_found("an expression");
     return tuple;
   }
-  ExpressionPtr first = with_conditionals ? parse_expression() : parse_binary(1);
+  ExpressionPtr first = with_conditionals ? parse_expression() : parse_binary();
   if (!current().is(",")) return first;
   tuple->parts.push_back(std::move(first));
   while (skip_if(",")) {
-    if (!is_end()) tuple->parts.push_back(with_conditionals ? parse_expression() : parse_binary(1));
+    if (!is_end()) tuple->parts.push_back(with_conditionals ? parse_expression() : parse_binary());
   }
   return checked(std::move(tuple));
 }
@@ -190,30 +188,16 @@ ExpressionPtr Parser::parse_postfix(ExpressionPtr base) {
 }
 
 ExpressionPtr Parser::parse_filters_and_tests(ExpressionPtr base) {
-  while (true) {
-    if (skip_if("|")) {
-      base = parse_filter(std::move(base));
-    } else if (current().is("is")) {
-      base = parse_test(std::move(base));
-    } else if (current().is("(")) {
-      base = parse_call(std::move(base));
-    } else {
-      return base;
-    }
+  while (current().is("|") || current().is("is")) {
+    base = skip_if("|") ? parse_filter(std::move(base)) : parse_test(std::move(base));
   }
+  return base;
 }
 
 ExpressionPtr Parser::parse_dot(ExpressionPtr base) {
   const Offset offset = expect(".");
-  if (current().kind == Token::Kind::kInteger) {
-    const Token index = next();
-    ExpressionPtr key = make(Kind::kConstant, index.offset);
-    key->value = Value(index.integer);
-    return make(Kind::kItem, offset, std::move(base), std::move(key));
-  }
-  if (!is_name()) refuse_found("a name or a number");
   ExpressionPtr attribute = make(Kind::kAttribute, offset, std::move(base));
-  attribute->name = next().text;
+  attribute->name = expect_name();
   return attribute;
 }
 
@@ -249,13 +233,14 @@ ExpressionPtr Parser::parse_test(ExpressionPtr base) {
   const bool is_negated = skip_if("not");
   test->name = expect_name();
   const bool is_literal = current().kind == Token::Kind::kText || current().kind == Token::Kind::kInteger ||
-                          current().kind == Token::Kind::kReal || current().is("[") || current().is("{");
+                          current().is("[") ||
+                          (is_name() && !is_one_of({"and", "else", "if", "in", "not", "or", "is"}));
   if (current().is("(")) {
     parse_arguments(*test);
-  } else if (is_literal || (is_name() && !is_one_of({"else", "or", "and"}))) {
-    if (current().is("is")) refuse("tests cannot be chained: x is a is b");
+  } else if (is_literal) {
     test->parts.push_back(parse_postfix(parse_primary()));
   }
+  if (current().is("is")) refuse("tests cannot be chained: x is a is b");
   const Offset offset = test->offset;
   test = checked(std::move(test));
   return is_negated ? make(Kind::kNot, offset, std::move(test)) : std::move(test);
@@ -270,23 +255,16 @@ ExpressionPtr Parser::parse_call(ExpressionPtr function) {
 
 void Parser::parse_arguments(Expression& call) {
   expect("(");
-  for (bool is_first = true; !current().is(")"); is_first = false) {
-    if (!is_first) expect(",");
-    if (current().is(")")) break;
+  parse_separated(")", [&] {
     if (current().is("*") || current().is("**")) refuse("arguments by * and ** are not supported");
     if (is_name() && following().is("=")) {
-      const std::string name = next().text;
-      if (std::find(call.keywords.begin(), call.keywords.end(), name) != call.keywords.end()) {
-        refuse(fmt::format("got two values for '{}'", name));
-      }
-      call.keywords.push_back(name);
+      call.keywords.push_back(next().text);
       next();
     } else if (!call.keywords.empty()) {
       refuse("expected name=value: only these may follow named values");
     }
     call.parts.push_back(parse_expression());
-  }
-  expect(")");
+  });
 }
 
 }  // namespace tessera::internal::jinja

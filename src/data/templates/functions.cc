@@ -5,22 +5,19 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "data/templates/operators.h"
-#include "data/templates/python_text.h"
+#include "data/templates/python.h"
 
 namespace tessera::internal::jinja {
 namespace {
 
-// Of Jinja2 and Python; no published template uses them.
-constexpr std::string_view kUnsupportedFilters =
-    " abs attr batch center e escape filesizeformat float forceescape format groupby pprint random round slice "
-    "striptags sum truncate urlencode urlize wordcount wordwrap xmlattr ";
-constexpr std::string_view kUnsupportedTests = " callable divisibleby escaped filter lower sameas test upper ";
+// Of Python; no published template uses them.
 constexpr std::string_view kUnsupportedTextMethods =
-    " casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit isidentifier islower "
-    "isnumeric isprintable isspace istitle isupper ljust maketrans partition rindex rjust rpartition swapcase "
-    "translate "
-    "zfill ";
+    " casefold center count encode expandtabs find format_map index isalnum isalpha isascii isdecimal isdigit "
+    "isidentifier "
+    "islower "
+    "isnumeric isprintable isspace istitle isupper ljust maketrans partition rfind rindex rjust rpartition rsplit "
+    "splitlines "
+    "swapcase translate zfill ";
 constexpr std::string_view kUnsupportedListMethods =
     " append clear copy count extend index insert pop remove reverse sort ";
 constexpr std::string_view kUnsupportedDictMethods = " clear copy fromkeys pop popitem setdefault update ";
@@ -30,13 +27,12 @@ bool has_word(std::string_view words, std::string_view word) {
 }
 
 [[noreturn]] void refuse_name(Rendering& rendering, const char* what, std::string_view name,
-                              std::string_view unsupported, std::initializer_list<Functions> tables) {
-  if (has_word(unsupported, name)) rendering.refuse(fmt::format("the {} '{}' is not supported", what, name));
+                              std::initializer_list<Functions> tables) {
   std::vector<std::string> names;
   for (const Functions table : tables) {
     for (const Function& each : table) names.emplace_back(each.name);
   }
-  rendering.refuse(fmt::format("no {} is named '{}'{}", what, printable(name, 60), did_you_mean(name, names)));
+  rendering.refuse(fmt::format("the {} '{}' is not supported{}", what, printable(name, 60), did_you_mean(name, names)));
 }
 
 }  // namespace
@@ -116,13 +112,13 @@ const Function* find_function(Functions functions, std::string_view name) {
 const Function& filter_of(Rendering& rendering, std::string_view name) {
   const Function* filter = find_function(text_filters(), name);
   if (filter == nullptr) filter = find_function(list_filters(), name);
-  if (filter == nullptr) refuse_name(rendering, "filter", name, kUnsupportedFilters, {text_filters(), list_filters()});
+  if (filter == nullptr) refuse_name(rendering, "filter", name, {text_filters(), list_filters()});
   return *filter;
 }
 
 const Function& test_of(Rendering& rendering, std::string_view name) {
   const Function* const test = find_function(tests(), name);
-  if (test == nullptr) refuse_name(rendering, "test", name, kUnsupportedTests, {tests()});
+  if (test == nullptr) refuse_name(rendering, "test", name, {tests()});
   return *test;
 }
 

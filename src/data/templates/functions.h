@@ -58,6 +58,8 @@ using Functions = std::span<const Function>;
 
 Value call_function(Rendering& rendering, const Function& function, const Value& self, const Arguments& arguments);
 
+Value tojson(const Call& call);  // a filter with a file of its own
+
 // The tables, and null where a name is not in one.
 Functions text_filters();
 Functions list_filters();

@@ -5,7 +5,7 @@
 #include <ctime>
 
 #include "data/templates/functions.h"
-#include "data/templates/python_text.h"
+#include "data/templates/python.h"
 #include "data/tokenizer/characters.h"
 
 namespace tessera::internal::jinja {
@@ -27,18 +27,12 @@ Value range(const Call& call) {
     numbers.emplace_back(i);
     if (__builtin_add_overflow(i, step, &i)) break;
   }
-  return call.rendering.make<Sequence>(Sequence::Kind::kRange, std::move(numbers));
+  return call.rendering.make<Sequence>(std::move(numbers), /*is_generator=*/false);
 }
 
-const NamedValues& named_only(const Call& call) {
+Value make_namespace(const Call& call) {
   if (!call.arguments.positional.empty()) call.refuse("supports named values only: name=value");
-  return call.arguments.named;
-}
-
-Value dict(const Call& call) {
-  Entries entries;
-  for (const auto& [name, value] : named_only(call)) entries.emplace_back(call.rendering.text(name), value);
-  return call.rendering.dict(std::move(entries));
+  return call.rendering.make<Namespace>(call.arguments.named);
 }
 
 Value strftime_now(const Call& call) {
@@ -61,8 +55,7 @@ Value strftime_now(const Call& call) {
 Functions globals() {
   static constexpr Function kGlobals[] = {
       {"range", "start stop? step?", range},
-      {"namespace", "...", [](const Call& call) { return call.rendering.make<Namespace>(named_only(call)); }},
-      {"dict", "...", dict},
+      {"namespace", "...", make_namespace},
       {"raise_exception", "message",
        [](const Call& call) -> Value { call.rendering.refuse_chat(str_of(call.rendering, call.at(0))); }},
       {"strftime_now", "format", strftime_now},

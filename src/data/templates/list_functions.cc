@@ -3,12 +3,8 @@
 
 #include <algorithm>
 
-#include "data/templates/attributes.h"
 #include "data/templates/functions.h"
-#include "data/templates/operators.h"
-#include "data/templates/python_text.h"
-#include "data/templates/sequence.h"
-#include "data/templates/tojson.h"
+#include "data/templates/python.h"
 #include "data/templates/unicode_text.h"
 
 namespace tessera::internal::jinja {
@@ -26,29 +22,18 @@ Value default_of(const Call& call) {
   return call.has(0) ? call.at(0) : call.rendering.text("");
 }
 
-Value first_of(const Call& call) {
-  if (auto* sequence = dynamic_cast<Sequence*>(call.self.object())) {
-    return sequence->take_first().value_or(Value::undefined("no first item: the sequence is empty"));
-  }
-  const Values items = items_of(call.rendering, call.self);
-  return items.empty() ? Value::undefined("no first item: the sequence is empty") : items.front();
-}
-
-Value last_of(const Call& call) {
-  if (!find_length(call.rendering, call.self)) call.refuse("needs a sequence: put the filter list before it");
-  const Values items = items_of(call.rendering, call.self);
-  return items.empty() ? Value::undefined("no last item: the sequence is empty") : items.back();
+template <bool wants_last>
+Value end_of(const Call& call) {
+  const bool has_length = find_length(call.rendering, call.self).has_value();
+  if (wants_last && !has_length) call.refuse("needs a sequence: put the filter list before it");
+  auto* const sequence = dynamic_cast<Sequence*>(call.self.object());
+  const Values items = sequence != nullptr && !wants_last ? sequence->take(1) : items_of(call.rendering, call.self);
+  if (items.empty()) return Value::undefined("no item: the sequence is empty");
+  return wants_last ? items.back() : items.front();
 }
 
 Value list_of(const Call& call) {
   return call.rendering.list(items_of(call.rendering, call.self));
-}
-
-Value reverse(const Call& call) {
-  if (call.self.text() != nullptr) return slice_of(call.rendering, call.self, {}, {}, Value(std::int64_t{-1}));
-  Values items = items_of(call.rendering, call.self);
-  std::reverse(items.begin(), items.end());
-  return call.rendering.generator(std::move(items));
 }
 
 Value join_items(const Call& call) {
@@ -111,14 +96,11 @@ Value sort_filter(const Call& call) {
 Value dictsort(const Call& call) {
   call.rendering.check_defined(call.self);
   if (call.self.dict() == nullptr) call.refuse("expects a mapping");
-  const std::string by = call.text(1, "key");
-  if (by != "key" && by != "value") call.refuse("sorts by key or value");
   std::vector<Keyed> keyed;
   for (const Value& pair : pairs_of(call.rendering, *call.self.dict())) {
-    const Value& key = pair.list()->items[by == "key" ? 0 : 1];
-    keyed.push_back({sort_key(call, key, call.boolean(0, false)), pair});
+    keyed.push_back({sort_key(call, pair.list()->items[0], call.boolean(0, false)), pair});
   }
-  return sorted(call, std::move(keyed), call.boolean(2, false));
+  return sorted(call, std::move(keyed), false);
 }
 
 Value unique(const Call& call) {
@@ -137,14 +119,9 @@ Value unique(const Call& call) {
 
 template <bool wants_largest>
 Value extreme(const Call& call) {
-  const std::vector<Keyed> keyed = keyed_items(call, call.boolean(0, false), call.value_or(1, Value()));
-  if (keyed.empty()) return Value::undefined("no aggregated item: the sequence is empty");
-  const Keyed* best = &keyed[0];
-  for (const Keyed& each : keyed) {
-    const int order = order_of(call.rendering, each.key, best->key);
-    if (order != 2 && (wants_largest ? order > 0 : order < 0)) best = &each;
-  }
-  return best->item;
+  const Value all = sorted(call, keyed_items(call, call.boolean(0, false), call.value_or(1, Value())), wants_largest);
+  const Values& items = all.list()->items;
+  return items.empty() ? Value::undefined("no aggregated item: the sequence is empty") : items.front();
 }
 
 // The name of a filter or a test among the arguments, and the arguments behind it.
@@ -177,7 +154,7 @@ Value map_items(const Call& call) {
     return rendering.generator(std::move(mapped));
   }
   const Function& filter = filter_of(rendering, name_at(call, 0));
-  const DepthGuard guard(rendering);  // map of map of map
+  const PlaceGuard guard(rendering);  // map of map of map
   const Arguments others = arguments_behind(call, 0);
   for (const Value& item : items_to_choose_from(call)) {
     mapped.push_back(call_function(rendering, filter, item, others));
@@ -217,7 +194,7 @@ Value view(const Call& call) {
   for (Value& pair : pairs_of(call.rendering, *call.self.dict())) {
     items.push_back(part == Part::kItems ? pair : pair.list()->items[part == Part::kKeys ? 0 : 1]);
   }
-  return call.rendering.make<Sequence>(Sequence::Kind::kView, std::move(items));
+  return call.rendering.make<Sequence>(std::move(items), /*is_generator=*/false);
 }
 
 }  // namespace
@@ -228,14 +205,13 @@ Functions list_filters() {
       {"count", "", length_of},
       {"default", "default_value? boolean?", default_of},
       {"d", "default_value? boolean?", default_of},
-      {"first", "", first_of},
-      {"last", "", last_of},
+      {"first", "", end_of<false>},
+      {"last", "", end_of<true>},
       {"list", "", list_of},
-      {"reverse", "", reverse},
       {"join", "d? attribute?", join_items},
       {"items", "", items_filter},
       {"sort", "reverse? case_sensitive? attribute?", sort_filter},
-      {"dictsort", "case_sensitive? by? reverse?", dictsort},
+      {"dictsort", "case_sensitive?", dictsort},
       {"unique", "case_sensitive? attribute?", unique},
       {"min", "case_sensitive? attribute?", extreme<false>},
       {"max", "case_sensitive? attribute?", extreme<true>},

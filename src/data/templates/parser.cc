@@ -13,27 +13,6 @@ namespace {
 // Levels of tags within tags; published templates have at most 20, {% elif %} counted as within.
 constexpr std::size_t kMaxBlockDepth = 100;
 
-std::string shown_token(const Token& token) {
-  switch (token.kind) {
-    case Token::Kind::kPrintEnd:
-      return "}}";
-    case Token::Kind::kTagEnd:
-      return "%}";
-    case Token::Kind::kText:
-      return "a text";
-    case Token::Kind::kInteger:
-    case Token::Kind::kReal:
-      return "a number";
-    case Token::Kind::kEnd:
-      return "the end of the template";
-    case Token::Kind::kName:
-    case Token::Kind::kOperator:
-      return fmt::format("'{}'", printable(token.text, 60));
-    default:
-      return "text outside of tags";
-  }
-}
-
 }  // namespace
 
 Parser::Parser(Program& program) : program_(program), source_(program.source), tokens_(tokens_of(program.source)) {}
@@ -68,7 +47,11 @@ void Parser::expect_kind(Token::Kind kind, std::string_view what) {
 }
 
 void Parser::refuse_found(const std::string& expected) const {
-  refuse(fmt::format("expected {}, found {}", expected, shown_token(current())));
+  const Token& token = current();
+  refuse(fmt::format("expected {}, found {}", expected,
+                     token.kind == Token::Kind::kEnd    ? "the end of the template"
+                     : token.kind == Token::Kind::kText ? "a text"
+                                                        : fmt::format("'{}'", printable(token.text, 60))));
 }
 
 Block Parser::parse_block(Names ends) {
@@ -168,8 +151,8 @@ Statement Parser::parse_for(Offset offset) {
   expect_kind(Token::Kind::kTagEnd, "%}");
   ++loop_depth_;
   loop.body = parse_block({"endfor", "else"});
+  if (next().text == "else") refuse("{% else %} of a loop is not supported");
   --loop_depth_;
-  if (next().text == "else") loop.otherwise = parse_body("endfor");
   return loop;
 }
 
@@ -197,21 +180,14 @@ Statement Parser::parse_capture(Offset offset, ExpressionPtr target, std::string
 Statement Parser::parse_macro(Offset offset) {
   Statement macro{Statement::Kind::kMacro, offset, expect_name()};
   expect("(");
-  while (!current().is(")")) {
-    if (!macro.parameters.empty()) expect(",");
-    if (current().is(")")) break;
-    const std::string name = expect_name();
-    if (std::find(macro.parameters.begin(), macro.parameters.end(), name) != macro.parameters.end()) {
-      refuse(fmt::format("the parameter '{}' appears twice", name));
-    }
-    macro.parameters.push_back(name);
+  parse_separated(")", [&] {
+    macro.parameters.push_back(expect_name());
     if (skip_if("=")) {
       macro.defaults.push_back(parse_expression());
     } else if (!macro.defaults.empty()) {
       refuse("expected a default: the parameter before this has one");
     }
-  }
-  expect(")");
+  });
   macro.body = parse_apart("endmacro");
   return macro;
 }
@@ -228,28 +204,18 @@ Statement Parser::parse_loop_control(Offset offset, bool is_break) {
   return {is_break ? Statement::Kind::kBreak : Statement::Kind::kContinue, offset};
 }
 
-// Names, members of namespaces, and tuples of these.
+// Names, members of namespaces, and several of these with commas between them.
 ExpressionPtr Parser::parse_target() {
   const Offset offset = current().offset;
   ExpressionPtr first = parse_target_part();
   if (!current().is(",")) return first;
   ExpressionPtr tuple = make(Kind::kTuple, offset, std::move(first));
-  while (skip_if(",")) {
-    if (!is_name() && !current().is("(")) break;
-    tuple->parts.push_back(parse_target_part());
-  }
+  while (skip_if(",")) tuple->parts.push_back(parse_target_part());
   return tuple;
 }
 
 ExpressionPtr Parser::parse_target_part() {
   const Offset offset = current().offset;
-  if (skip_if("(")) {
-    if (++depth_ > kMaxBlockDepth) refuse("targets are nested too deep");
-    ExpressionPtr target = parse_target();
-    expect(")");
-    --depth_;
-    return target;
-  }
   if (is_one_of({"true", "false", "True", "False", "none", "None", "loop"})) refuse_found("a name to assign to");
   ExpressionPtr name = make(Kind::kName, offset);
   name->name = expect_name();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/templates/syntax.h"
-#include "data/templates/token.h"
+#include "data/templates/tokens.h"
 
 namespace tessera::internal::jinja {
 
@@ -49,7 +49,9 @@ class Parser {
   ExpressionPtr parse_target(), parse_target_part();
 
   // Expressions.
-  ExpressionPtr parse_expression(), parse_binary(int level), parse_not(), parse_unary(bool with_filters = true);
+  void parse_separated(std::string_view end, const auto& parse_one);  // by commas, up to the end
+  ExpressionPtr parse_expression(), parse_binary(std::size_t level = 0), parse_not(),
+      parse_unary(bool with_filters = true);
   ExpressionPtr parse_primary(), parse_constant(const Token&name), parse_list(), parse_dict();
   ExpressionPtr parse_tuple(bool with_conditionals = true, bool may_be_empty = false);
   ExpressionPtr parse_postfix(ExpressionPtr base), parse_filters_and_tests(ExpressionPtr base);
@@ -57,7 +59,7 @@ class Parser {
   ExpressionPtr parse_filter(ExpressionPtr base), parse_test(ExpressionPtr base);
   ExpressionPtr parse_call(ExpressionPtr function);
   void parse_arguments(Expression& call);
-  const OperatorSymbol* operator_here(int level) const;
+  std::string_view operator_here(std::size_t level) const;  // "": another token
   ExpressionPtr make(Kind kind, Offset offset, ExpressionPtr first = {}, ExpressionPtr second = {}) const;
   ExpressionPtr checked(ExpressionPtr expression) const;
 
@@ -68,5 +70,12 @@ class Parser {
   std::size_t depth_ = 0;       // of what is being parsed
   std::size_t loop_depth_ = 0;  // of loops that break and continue can reach
 };
+
+void Parser::parse_separated(std::string_view end, const auto& parse_one) {
+  while (!skip_if(end)) {
+    parse_one();
+    if (!current().is(end)) expect(",");
+  }
+}
 
 }  // namespace tessera::internal::jinja

@@ -1,11 +1,11 @@
-#include "data/templates/python_text.h"
-
+// Values as Python prints them.
 #include <fmt/format.h>
 
 #include <array>
 #include <charconv>
 #include <cmath>
 
+#include "data/templates/python.h"
 #include "data/templates/unicode_text.h"
 
 namespace tessera::internal::jinja {

@@ -3,10 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/text.h"
+#include "data/tokenizer/characters.h"
 
 namespace tessera::internal::jinja {
+namespace {
+
+std::string sound_text(const std::string& text) {
+  return num_well_formed_bytes(text) == text.size() ? text : replace_ill_formed(text);
+}
+
+}  // namespace
 
 void Rendering::refuse_chat(const std::string& message) const {
   throw ChatRefused(
@@ -46,6 +55,38 @@ Value Rendering::dict(Entries entries) {
   return Value(std::make_shared<const Dict>(Dict{std::move(entries), depth}));
 }
 
+Value Rendering::of_json(const Json& json) {
+  switch (json.type()) {
+    case Json::value_t::boolean:
+      return Value(json.get<bool>());
+    case Json::value_t::number_unsigned:
+      if (json.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+        refuse(kBeyond64Bits);
+      }
+      return Value(json.get<std::int64_t>());
+    case Json::value_t::number_integer:
+      return Value(json.get<std::int64_t>());
+    case Json::value_t::number_float:
+      return Value(json.get<double>());
+    case Json::value_t::string:
+      return text(sound_text(json.get_ref<const std::string&>()));
+    case Json::value_t::array: {
+      Values items;
+      for (const Json& item : json) items.push_back(of_json(item));
+      return list(std::move(items));
+    }
+    case Json::value_t::object: {
+      Entries entries;
+      for (const auto& [key, value] : json.items()) {
+        entries.emplace_back(text(sound_text(key)), of_json(value));
+      }
+      return dict(std::move(entries));
+    }
+    default:
+      return {};
+  }
+}
+
 PlaceGuard::PlaceGuard(Rendering& rendering, Offset offset) : rendering_(rendering), outer_(rendering.at_) {
   rendering.at_ = offset;
   rendering.spend(1);
@@ -54,14 +95,6 @@ PlaceGuard::PlaceGuard(Rendering& rendering, Offset offset) : rendering_(renderi
         fmt::format("statements and expressions are nested more than {} levels deep", Rendering::kMostNested));
   }
   ++rendering.num_nested_;
-}
-
-DepthGuard::DepthGuard(Rendering& rendering) : rendering_(rendering) {
-  const std::size_t most = rendering.options_.limits.depth;
-  if (rendering.num_calls_ >= most) {
-    rendering.refuse(fmt::format("calls are nested more than {} levels deep", most));
-  }
-  ++rendering.num_calls_;
 }
 
 }  // namespace tessera::internal::jinja

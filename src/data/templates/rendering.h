@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "data/templates/chat_template.h"
-#include "data/templates/object.h"
-#include "data/templates/source_text.h"
+#include "data/templates/tokens.h"
 #include "data/templates/value.h"
 
 namespace tessera::internal::jinja {
@@ -47,7 +46,8 @@ class Rendering {
   }
   Value list(Values items, bool is_tuple = false);
   Value dict(Entries entries);  // keys must be unique
-  Value generator(Values items) { return make<Sequence>(Sequence::Kind::kGenerator, std::move(items)); }
+  Value of_json(const Json& json);
+  Value generator(Values items) { return make<Sequence>(std::move(items), /*is_generator=*/true); }
   template <typename T, typename... Parts>
   Value make(Parts&&... parts) {
     spend(kStepsPerObject);
@@ -57,10 +57,9 @@ class Rendering {
 
  private:
   friend class PlaceGuard;
-  friend class DepthGuard;
 
   // All of them take 1.2 MB of the stack at most, of which a thread may have as little as 2 MB.
-  static constexpr std::size_t kMostNested = 1500;
+  static constexpr std::size_t kMostNested = 1000;
   // 10 million steps are 640 MB of text, all of which could be held at once.
   static constexpr std::size_t kBytesPerStep = 64;
   static constexpr std::size_t kStepsPerObject = 8;  // about 100 bytes that stay until the end
@@ -71,7 +70,7 @@ class Rendering {
   const SourceText& source_;
   const RenderOptions& options_;
   Offset at_ = 0;
-  std::size_t num_steps_ = 0, num_calls_ = 0, num_nested_ = 0;
+  std::size_t num_steps_ = 0, num_nested_ = 0;
   std::vector<std::unique_ptr<Object>> objects_;
 };
 
@@ -79,6 +78,7 @@ class Rendering {
 class PlaceGuard {
  public:
   PlaceGuard(Rendering& rendering, Offset offset);
+  explicit PlaceGuard(Rendering& rendering) : PlaceGuard(rendering, rendering.at_) {}  // the same place, deeper
   ~PlaceGuard() {
     rendering_.at_ = outer_;
     --rendering_.num_nested_;
@@ -89,18 +89,6 @@ class PlaceGuard {
  private:
   Rendering& rendering_;
   Offset outer_;
-};
-
-// One call deeper, as long as it lives.
-class DepthGuard {
- public:
-  explicit DepthGuard(Rendering& rendering);
-  ~DepthGuard() { --rendering_.num_calls_; }
-  DepthGuard(const DepthGuard&) = delete;
-  DepthGuard& operator=(const DepthGuard&) = delete;
-
- private:
-  Rendering& rendering_;
 };
 
 }  // namespace tessera::internal::jinja

@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/templates/operators.h"
-#include "data/templates/source_text.h"
+#include "data/templates/tokens.h"
 #include "data/templates/value.h"
 
 namespace tessera::internal::jinja {
@@ -22,7 +21,7 @@ struct Expression {
     kList,           // items
     kTuple,          // items
     kDict,           // key, value, key, value, ...
-    kOperation,      // left, right; `operation`
+    kOperation,      // left, right; `name`: its symbol
     kNot,            // operand
     kNegative,       // operand
     kConditional,    // test, chosen, otherwise, which may be null
@@ -40,8 +39,7 @@ struct Expression {
   std::string name = {};
   std::vector<std::string> keywords = {};  // of the last arguments: f(1, name=2)
   Value value = {};                        // shared by all renderings
-  Operator operation = {};
-  std::size_t height = 1;  // levels of expressions
+  std::size_t height = 1;                  // levels of expressions
 };
 
 struct Statement;
@@ -52,7 +50,7 @@ struct Statement {
     kData,     // `text`
     kPrint,    // `value`
     kIf,       // `value`, `body`, `otherwise`, where {% elif %} is another one
-    kFor,      // `target`, `value`, `filter`, which may be null, `body`, `otherwise`
+    kFor,      // `target`, `value`, `filter`, which may be null, `body`
     kSet,      // `target`, `value`
     kCapture,  // `body`, whose text kCaptured names; `value` of it goes to `target`, or to the output if that is null
     kMacro,    // `text`: its name, `parameters`, `defaults` of the last of them, `body`

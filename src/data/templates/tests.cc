@@ -1,30 +1,37 @@
 // Tests: value is defined, value is eq 3.
 #include "data/templates/functions.h"
-#include "data/templates/operators.h"
+#include "data/templates/python.h"
 
 namespace tessera::internal::jinja {
 namespace {
 
-const Sequence* sequence_of(const Value& value) {
-  return dynamic_cast<const Sequence*>(value.object());
-}
-
 // What has items by index or by key; what is undefined has none, but would not refuse.
 bool is_sequence(const Value& value) {
-  return value.list() != nullptr || value.text() != nullptr || value.dict() != nullptr || value.is_undefined() ||
-         (sequence_of(value) != nullptr && sequence_of(value)->is_range());
+  return value.list() != nullptr || value.text() != nullptr || value.dict() != nullptr || value.is_undefined();
+}
+
+Value is_known_sequence(const Call& call) {
+  const auto* sequence = dynamic_cast<const Sequence*>(call.self.object());
+  if (sequence != nullptr && !sequence->is_generator()) call.refuse("of a range or a view is not supported");
+  return Value(is_sequence(call.self));
+}
+
+bool is_iterable(const Value& value) {
+  return is_sequence(value) || dynamic_cast<const Sequence*>(value.object()) != nullptr;
 }
 
 template <std::int64_t rest>
 Value has_rest(const Call& call) {
-  const Value remainder = calculate(call.rendering, Operator::kRemainder, call.self, Value(std::int64_t{2}));
+  const Value remainder = calculate(call.rendering, "%", call.self, Value(std::int64_t{2}));
   return Value(remainder.integer() == rest);
 }
 
-template <Operator operation>
+template <auto& symbol>
 Value compares_to(const Call& call) {
-  return calculate(call.rendering, operation, call.self, call.at(0));
+  return calculate(call.rendering, symbol, call.self, call.at(0));
 }
+constexpr char kEqual[] = "==", kNotEqual[] = "!=", kLess[] = "<", kLessEqual[] = "<=", kGreater[] = ">",
+               kGreaterEqual[] = ">=", kIn[] = "in";
 
 }  // namespace
 
@@ -41,21 +48,20 @@ Functions tests() {
       {"number", "", [](const Call& call) { return Value(call.self.is_number()); }},
       {"string", "", [](const Call& call) { return Value(call.self.text() != nullptr); }},
       {"mapping", "", [](const Call& call) { return Value(call.self.dict() != nullptr); }},
-      {"sequence", "", [](const Call& call) { return Value(is_sequence(call.self)); }},
-      {"iterable", "",
-       [](const Call& call) { return Value(is_sequence(call.self) || sequence_of(call.self) != nullptr); }},
+      {"sequence", "", is_known_sequence},
+      {"iterable", "", [](const Call& call) { return Value(is_iterable(call.self)); }},
       {"odd", "", has_rest<1>},
       {"even", "", has_rest<0>},
-      {"in", "seq", compares_to<Operator::kIn>},
-      {"==", "other", compares_to<Operator::kEqual>},
-      {"eq", "other", compares_to<Operator::kEqual>},
-      {"equalto", "other", compares_to<Operator::kEqual>},
-      {"!=", "other", compares_to<Operator::kNotEqual>},
-      {"ne", "other", compares_to<Operator::kNotEqual>},
-      {"lt", "other", compares_to<Operator::kLess>},
-      {"le", "other", compares_to<Operator::kLessEqual>},
-      {"gt", "other", compares_to<Operator::kGreater>},
-      {"ge", "other", compares_to<Operator::kGreaterEqual>},
+      {"in", "seq", compares_to<kIn>},
+      {"==", "other", compares_to<kEqual>},
+      {"eq", "other", compares_to<kEqual>},
+      {"equalto", "other", compares_to<kEqual>},
+      {"!=", "other", compares_to<kNotEqual>},
+      {"ne", "other", compares_to<kNotEqual>},
+      {"lt", "other", compares_to<kLess>},
+      {"le", "other", compares_to<kLessEqual>},
+      {"gt", "other", compares_to<kGreater>},
+      {"ge", "other", compares_to<kGreaterEqual>},
   };
   return kTests;
 }

@@ -1,14 +1,12 @@
-#include "data/templates/tojson.h"
-
+// The filter tojson, as Python's json.dumps writes: every character as it is unless ensure_ascii asks otherwise.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "data/templates/operators.h"
-#include "data/templates/python_text.h"
-#include "data/templates/sequence.h"
+#include "data/templates/functions.h"
+#include "data/templates/python.h"
 #include "data/templates/unicode_text.h"
 
 namespace tessera::internal::jinja {
@@ -43,7 +41,7 @@ class JsonWriter {
     } else if (const std::string* text = value.text()) {
       write_text(*text);
     } else if (const List* list = value.list()) {
-      write_list(list->items);
+      write_items('[', ']', list->items.size(), [&](std::size_t i) { write(list->items[i]); });
     } else if (const Dict* dict = value.dict()) {
       write_dict(*dict);
     } else {
@@ -57,8 +55,6 @@ class JsonWriter {
     return real_text(value);
   }
 
-  void write_code_unit(unsigned code) { text_ += fmt::format("\\u{:04x}", code); }
-
   void write_text(const std::string& value) {
     rendering_.spend_repeated(value.size(), 2);
     text_ += '"';
@@ -68,11 +64,10 @@ class JsonWriter {
       if (escape != std::string_view::npos) {
         text_ += '\\';
         text_ += kNames[escape];
-      } else if (c < 0x20 || (style_.is_ascii && c > 0x7E && c < 0x10000)) {
-        write_code_unit(c);
-      } else if (style_.is_ascii && c >= 0x10000) {
-        write_code_unit(0xD800 + ((c - 0x10000) >> 10));
-        write_code_unit(0xDC00 + ((c - 0x10000) & 0x3FF));
+      } else if (c >= 0x10000 && style_.is_ascii) {
+        text_ += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + (c & 0x3FF));
+      } else if (c < 0x20 || (c > 0x7E && style_.is_ascii)) {
+        text_ += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
       } else {
         text_.append(value, begin, end - begin);
       }
@@ -87,48 +82,31 @@ class JsonWriter {
     for (std::size_t i = 0; i < depth_; ++i) text_ += *style_.indent;
   }
 
-  void write_list(const Values& items) {
-    if (items.empty()) {
-      text_ += "[]";
-      return;
-    }
-    text_ += '[';
+  void write_items(char open, char close, std::size_t count, const auto& write_one) {
+    text_ += open;
     ++depth_;
-    for (std::size_t i = 0; i < items.size(); ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       if (i > 0) text_ += style_.between_items;
       new_line();
-      write(items[i]);
+      write_one(i);
     }
     --depth_;
-    new_line();
-    text_ += ']';
+    if (count > 0) new_line();
+    text_ += close;
   }
 
   void write_dict(const Dict& dict) {
-    if (dict.entries.empty()) {
-      text_ += "{}";
-      return;
-    }
-    std::vector<const Entries::value_type*> entries;
     rendering_.spend(dict.entries.size());
-    for (const auto& entry : dict.entries) entries.push_back(&entry);
+    Entries entries = dict.entries;
     if (style_.sorts_keys) {
-      std::sort(entries.begin(), entries.end(),
-                [&](const auto* a, const auto* b) { return order_of(rendering_, a->first, b->first) < 0; });
+      std::stable_sort(entries.begin(), entries.end(),
+                       [&](const auto& a, const auto& b) { return order_of(rendering_, a.first, b.first) < 0; });
     }
-    text_ += '{';
-    ++depth_;
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (i > 0) text_ += style_.between_items;
-      new_line();
-      write_text(entries[i]->first.text() != nullptr ? *entries[i]->first.text()
-                                                     : std::to_string(*entries[i]->first.integer()));
+    write_items('{', '}', entries.size(), [&](std::size_t i) {
+      write_text(str_of(rendering_, entries[i].first));
       text_ += style_.behind_keys;
-      write(entries[i]->second);
-    }
-    --depth_;
-    new_line();
-    text_ += '}';
+      write(entries[i].second);
+    });
   }
 
   Rendering& rendering_;

@@ -37,23 +37,23 @@ void append_in_case(std::string& text, char32_t c, const CaseTable& table) {
   append_utf8(text, c);
 }
 
-bool changes(char32_t c, const CaseTable& table) {
-  std::string original, changed;
+// Whether a character stands there that has another case.
+bool has_case(std::string_view text, std::size_t at) {
+  if (at >= text.size()) return false;
+  const char32_t c = utf8_decode(text.data() + at);
+  std::string original, upper, lower;
   append_utf8(original, c);
-  append_in_case(changed, c, table);
-  return original != changed;
+  append_in_case(upper, c, kUpper);
+  append_in_case(lower, c, kLower);
+  return upper != original || lower != original;
 }
 
-// The lower case of the character at `at`; a sigma at the end of a word has a form of its own.
-void append_lower(std::string& text, std::string_view whole, std::size_t at, char32_t c) {
-  constexpr char32_t kSigma = 0x3A3, kFinalSigma = 0x3C2;
-  if (c == kSigma && at > 0) {
-    const std::size_t end = at + 2;
-    const bool follows = has_case(utf8_decode(whole.data() + utf8_previous(whole, at)));
-    const bool goes_on = end < whole.size() && has_case(utf8_decode(whole.data() + end));
-    if (follows && !goes_on) return append_utf8(text, kFinalSigma);
-  }
-  append_in_case(text, c, kLower);
+bool is_stripped(std::string_view character, const std::string* set) {
+  return set == nullptr ? is_space(utf8_decode(character.data())) : set->find(character) != std::string::npos;
+}
+
+bool ends_line(char32_t c) {
+  return (c >= '\n' && c <= '\r') || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
 bool is_in(const std::vector<CodePointRange>& ranges, char32_t c) {
@@ -76,37 +76,52 @@ bool is_printable(char32_t c) {
   return !is_in(others, c) && !is_in(separators, c);
 }
 
-bool has_case(char32_t c) {
-  return changes(c, kUpper) || changes(c, kLower) || changes(c, kTitle);
-}
-
-std::string_view strip_left(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size() && is_space(utf8_decode(text.data() + at))) {
-    at += utf8_length(static_cast<unsigned char>(text[at]));
-  }
-  return text.substr(at);
-}
-
-std::string_view strip_right(std::string_view text) {
-  std::size_t end = text.size();
-  while (end > 0) {
-    const std::size_t last = utf8_previous(text, end);
-    if (!is_space(utf8_decode(text.data() + last))) break;
-    end = last;
-  }
-  return text.substr(0, end);
-}
-
 std::size_t num_characters(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-std::size_t byte_of_character(std::string_view text, std::size_t character) {
-  std::size_t at = 0;
-  for (; character > 0 && at < text.size(); --character) at += utf8_length(static_cast<unsigned char>(text[at]));
-  return at;
+std::string_view strip_left(std::string_view text, const std::string* set) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(static_cast<unsigned char>(text[0]));
+    if (!is_stripped(text.substr(0, length), set)) break;
+    text.remove_prefix(length);
+  }
+  return text;
+}
+
+std::string_view strip_right(std::string_view text, const std::string* set) {
+  while (!text.empty()) {
+    const std::size_t last = utf8_previous(text, text.size());
+    if (!is_stripped(text.substr(last), set)) break;
+    text = text.substr(0, last);
+  }
+  return text;
+}
+
+std::vector<std::string_view> split_at(std::string_view text, std::string_view separator, std::size_t most) {
+  std::vector<std::string_view> parts;
+  while (parts.size() < most) {
+    const std::size_t at = text.find(separator);
+    if (at == std::string_view::npos) break;
+    parts.push_back(text.substr(0, at));
+    text.remove_prefix(at + separator.size());
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  std::size_t line = 0;
+  for_each_character(text, [&](char32_t c, std::size_t begin, std::size_t end) {
+    if (!ends_line(c) || begin < line) return;
+    if (c == '\r' && end < text.size() && text[end] == '\n') ++end;
+    lines.push_back(text.substr(line, begin - line));
+    line = end;
+  });
+  if (line < text.size()) lines.push_back(text.substr(line));
+  return lines;
 }
 
 std::string upper_case(std::string_view text) {
@@ -117,26 +132,21 @@ std::string upper_case(std::string_view text) {
 
 std::string lower_case_of(std::string_view text) {
   std::string lower;
-  for_each_character(text, [&](char32_t c, std::size_t at, std::size_t) { append_lower(lower, text, at, c); });
+  for_each_character(text, [&](char32_t c, std::size_t at, std::size_t) {
+    // A capital sigma behind a letter and before none is the last of a word, which has a form of its own.
+    constexpr char32_t kSigma = 0x3A3, kFinalSigma = 0x3C2;
+    const bool is_last = c == kSigma && at > 0 && has_case(text, utf8_previous(text, at)) && !has_case(text, at + 2);
+    append_in_case(lower, is_last ? kFinalSigma : c, kLower);
+  });
   return lower;
 }
 
 std::string capitalized(std::string_view text) {
-  return title_case(text, [](char32_t) { return false; });
-}
-
-std::string title_case(std::string_view text, bool (*ends_word)(char32_t)) {
+  const std::size_t first = text.empty() ? 0 : utf8_length(static_cast<unsigned char>(text[0]));
   std::string changed;
-  bool is_inside = false;
-  for_each_character(text, [&](char32_t c, std::size_t at, std::size_t) {
-    if (is_inside) {
-      append_lower(changed, text, at, c);
-    } else {
-      append_in_case(changed, c, kTitle);
-    }
-    is_inside = !ends_word(c);
-  });
-  return changed;
+  for_each_character(text.substr(0, first),
+                     [&](char32_t c, std::size_t, std::size_t) { append_in_case(changed, c, kTitle); });
+  return changed + lower_case_of(text.substr(first));
 }
 
 }  // namespace tessera::internal::jinja

@@ -1,6 +1,11 @@
 #include "data/templates/value.h"
 
-#include "data/templates/object.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "data/templates/functions.h"
+#include "data/templates/rendering.h"
 
 namespace tessera::internal::jinja {
 namespace {
@@ -78,6 +83,42 @@ const Value* Dict::find(const Value& key) const {
     if (key.integer() && known.integer() == key.integer()) return &value;
   }
   return nullptr;
+}
+
+Value Object::call(Rendering& rendering, const Arguments&) {
+  rendering.refuse(fmt::format("'{}' object is not callable", type_name()));
+}
+
+std::optional<Value> Namespace::attribute(Rendering& rendering, std::string_view name) {
+  rendering.spend(members_.size() / 8);
+  for (const auto& [known, value] : members_) {
+    if (known == name) return value;
+  }
+  return std::nullopt;
+}
+
+void Namespace::set(Rendering& rendering, std::string_view name, Value value) {
+  if (name.starts_with('_')) {
+    rendering.refuse(fmt::format("names of a namespace must not begin with _, found '{}'", name));
+  }
+  rendering.spend(1 + members_.size() / 8);
+  for (auto& [known, old] : members_) {
+    if (known != name) continue;
+    old = std::move(value);
+    return;
+  }
+  members_.emplace_back(name, std::move(value));
+}
+
+Values Sequence::take(std::size_t most) {
+  const auto end = items_.begin() + static_cast<std::ptrdiff_t>(std::min(most, items_.size()));
+  Values taken(items_.begin(), end);
+  if (is_generator_) items_.erase(items_.begin(), end);
+  return taken;
+}
+
+Value BoundFunction::call(Rendering& rendering, const Arguments& arguments) {
+  return call_function(rendering, function_, self_, arguments);
 }
 
 }  // namespace tessera::internal::jinja

@@ -18,7 +18,9 @@
 namespace tessera::internal::jinja {
 
 class Object;
+class Rendering;
 class Value;
+struct Function;
 struct Dict;
 using Values = std::vector<Value>;
 using NamedValues = std::vector<std::pair<std::string, Value>>;
@@ -93,6 +95,56 @@ struct Dict {
 struct Arguments {
   Values positional = {};
   NamedValues named = {};
+};
+
+// Values with an identity. A rendering owns them.
+class Object {
+ public:
+  virtual ~Object() = default;
+
+  virtual std::string_view type_name() const = 0;
+  // Nothing: there is no such attribute.
+  virtual std::optional<Value> attribute(Rendering&, std::string_view) { return std::nullopt; }
+  virtual Value call(Rendering& rendering, const Arguments& arguments);  // refuses
+};
+
+// namespace(count=0): {% set ns.count = ns.count + 1 %} is seen outside of loops.
+class Namespace : public Object {
+ public:
+  explicit Namespace(NamedValues members) : members_(std::move(members)) {}
+  std::string_view type_name() const override { return "Namespace"; }
+  std::optional<Value> attribute(Rendering& rendering, std::string_view name) override;
+  void set(Rendering& rendering, std::string_view name, Value value);
+
+ private:
+  NamedValues members_;
+};
+
+// A range, or the keys(), values() or items() of a dict; or what map, select and the like give: items that can be read
+// once, without a length.
+class Sequence : public Object {
+ public:
+  Sequence(Values items, bool is_generator) : items_(std::move(items)), is_generator_(is_generator) {}
+  std::string_view type_name() const override { return is_generator_ ? "generator" : "range or view of a dict"; }
+  bool is_generator() const { return is_generator_; }
+  std::size_t length() const { return items_.size(); }
+  Values take(std::size_t most);  // the first items, which leave a generator
+
+ private:
+  Values items_;
+  bool is_generator_;
+};
+
+// A global function, or a method of a value that is not yet called: text.strip
+class BoundFunction : public Object {
+ public:
+  BoundFunction(const Function& function, Value self) : function_(function), self_(std::move(self)) {}
+  std::string_view type_name() const override { return "function"; }
+  Value call(Rendering& rendering, const Arguments& arguments) override;
+
+ private:
+  const Function& function_;
+  Value self_;
 };
 
 }  // namespace tessera::internal::jinja

@@ -1,25 +1,48 @@
-// Cuts a template into tokens.
+#include "data/templates/tokens.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <string_view>
 #include <utility>
 
+#include "core/error.h"
 #include "core/text.h"
-#include "data/templates/token.h"
 #include "data/templates/unicode_text.h"
 #include "data/tokenizer/characters.h"
 
 namespace tessera::internal::jinja {
 namespace {
 
+// The largest published template has 20 KB.
+constexpr std::size_t kMaxTemplateBytes = 4 * 1024 * 1024;
+
+std::string with_plain_line_ends(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    plain += text[i] == '\r' ? '\n' : text[i];
+  }
+  if (plain.ends_with('\n')) plain.pop_back();
+  return plain;
+}
+
 // Longer ones first.
 constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
                                                          "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                                          ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 bool begins_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+bool begins_name_or_digit(char c) {
+  return begins_name(c) || is_digit(c);
 }
 
 class Lexer {
@@ -37,7 +60,8 @@ class Lexer {
       const char kind = text_[tag + 1];
       add_data_before(tag, kind != '{');
       at_ = tag + 2;
-      if (at_ < text_.size() && (text_[at_] == '-' || text_[at_] == '+')) ++at_;
+      if (starts_with(at_, "+")) refuse(at_, "the sign + of tags is not supported");
+      if (starts_with(at_, "-")) ++at_;
       if (kind == '#') {
         skip_comment(tag);
       } else {
@@ -74,7 +98,7 @@ class Lexer {
     const char sign = tag + 2 < text_.size() ? text_[tag + 2] : ' ';
     if (sign == '-') {
       data = strip_right(data);
-    } else if (sign != '+' && may_strip_line) {
+    } else if (may_strip_line) {
       const std::size_t line_begin = data.rfind('\n') + 1;  // npos + 1 is 0
       const bool begins_line = line_begin > 0 || at_ == 0 || text_[at_ - 1] == '\n';
       if (begins_line && strip_left(data.substr(line_begin)).empty()) data = data.substr(0, line_begin);
@@ -91,10 +115,6 @@ class Lexer {
       skip_space();
       return true;
     }
-    if (trims_line && starts_with(at_, "+") && starts_with(at_ + 1, end)) {
-      at_ += 1 + end.size();
-      return true;
-    }
     if (!starts_with(at_, end)) return false;
     at_ += end.size();
     if (trims_line && starts_with(at_, "\n")) ++at_;
@@ -103,6 +123,7 @@ class Lexer {
 
   void skip_comment(std::size_t tag) {
     while (at_ < text_.size()) {
+      if (starts_with(at_, "+#}")) refuse(at_, "the sign + of tags is not supported");
       if (pass_end("#}", true)) return;
       ++at_;
     }
@@ -121,7 +142,7 @@ class Lexer {
       const std::size_t offset = at_;
       if (at_ >= text_.size()) refuse(tag, fmt::format("expected {} after this", end));
       if (open.empty() && pass_end(end, !is_print)) {
-        add(is_print ? Token::Kind::kPrintEnd : Token::Kind::kTagEnd, offset);
+        add(is_print ? Token::Kind::kPrintEnd : Token::Kind::kTagEnd, offset, std::string(end));
         return;
       }
       read_token(open);
@@ -129,33 +150,65 @@ class Lexer {
   }
 
   void read_token(std::string& open) {
-    const auto offset = static_cast<Offset>(at_);
-    if (Literal number = read_number(source_, offset); number.num_bytes > 0) return take(std::move(number));
-    if (Literal text = read_text(source_, offset); text.num_bytes > 0) return take(std::move(text));
-    std::size_t end = at_;
-    while (end < text_.size() && (begins_name(text_[end]) || (end > at_ && text_[end] >= '0' && text_[end] <= '9'))) {
-      ++end;
-    }
-    if (end > at_) {
-      add(Token::Kind::kName, at_, std::string(text_.substr(at_, end - at_)));
-      at_ = end;
-      return;
-    }
+    if (is_digit(text_[at_])) return read_number();
+    if (text_[at_] == '\'' || text_[at_] == '"') return read_text();
+    if (begins_name(text_[at_])) return take(Token::Kind::kName, end_of(begins_name_or_digit));
     for (const std::string_view symbol : kOperators) {
       if (!starts_with(at_, symbol)) continue;
       balance(symbol[0], open);
-      add(Token::Kind::kOperator, at_, std::string(symbol));
-      at_ += symbol.size();
-      return;
+      return take(Token::Kind::kOperator, at_ + symbol.size());
     }
-    const std::size_t length = utf8_length(static_cast<unsigned char>(text_[at_]));
-    refuse(at_,
-           fmt::format("expected a name, a value or an operator, found '{}'", printable(text_.substr(at_, length))));
+    const std::string_view found = text_.substr(at_, utf8_length(static_cast<unsigned char>(text_[at_])));
+    refuse(at_, fmt::format("expected a name, a value or an operator, found '{}'", printable(found)));
   }
 
-  void take(Literal literal) {
-    at_ += literal.num_bytes;
-    tokens_.push_back(std::move(literal.token));
+  void take(Token::Kind kind, std::size_t end) {
+    add(kind, at_, std::string(text_.substr(at_, end - at_)));
+    at_ = end;
+  }
+
+  // Where the run of such characters ends that begins at `begin`.
+  std::size_t end_of(bool (*belongs)(char), std::size_t begin = 0) const {
+    std::size_t end = std::max(begin, at_);
+    while (end < text_.size() && belongs(text_[end])) ++end;
+    return end;
+  }
+
+  void read_number() {
+    std::size_t end = end_of(is_digit);
+    const bool is_real = end + 1 < text_.size() && text_[end] == '.' && is_digit(text_[end + 1]);
+    if (is_real) end = end_of(is_digit, end + 1);
+    const bool has_zeros = !is_real && end > at_ + 1 && text_[at_] == '0';
+    if (has_zeros || (end < text_.size() && begins_name(text_[end]))) {
+      refuse(at_, "expected a number such as 12 or 0.5: other forms are not supported");
+    }
+    take(is_real ? Token::Kind::kReal : Token::Kind::kInteger, end);
+  }
+
+  void read_text() {
+    const std::size_t begin = at_++;
+    std::string value;
+    for (; at_ < text_.size() && text_[at_] != text_[begin]; ++at_) {
+      value += text_[at_] == '\\' ? unescaped(begin) : text_[at_];
+    }
+    if (at_ >= text_.size()) refuse(begin, fmt::format("expected {} at the end of this text", text_[begin]));
+    ++at_;
+    add(Token::Kind::kText, begin, std::move(value));
+  }
+
+  // The character that the escape here stands for; `at_` is then its last one.
+  char unescaped(std::size_t begin) {
+    static constexpr std::string_view kNames = "abfnrtv\\'\"", kMeanings = "\a\b\f\n\r\t\v\\'\"";
+    static constexpr std::string_view kUnsupported = "xuUN01234567\n";
+    const char c = at_ + 1 < text_.size() ? text_[at_ + 1] : ' ';
+    if (kUnsupported.find(c) != std::string_view::npos) {
+      refuse(begin,
+             fmt::format("the escape \\{} is not supported in a text: write the character itself", printable({&c, 1})));
+    }
+    const std::size_t known = kNames.find(c);
+    if (known == std::string_view::npos) return '\\';  // others are no escapes
+    ++at_;
+    return kMeanings[known];
   }
 
   // Within brackets, }} and %} are not the end of a tag.
@@ -179,6 +232,30 @@ class Lexer {
 };
 
 }  // namespace
+
+SourceText::SourceText(std::string_view text, std::string origin) : origin_(std::move(origin)) {
+  if (text.size() > kMaxTemplateBytes) {
+    refuse_file(origin_,
+                fmt::format("expected a template of at most {} bytes, found {}", kMaxTemplateBytes, text.size()));
+  }
+  if (const std::size_t sound = num_well_formed_bytes(text); sound < text.size()) {
+    refuse_file(origin_, fmt::format("expected UTF-8, found something else at byte {}", sound));
+  }
+  text_ = with_plain_line_ends(text);
+}
+
+std::string SourceText::place(Offset offset) const {
+  const std::string_view before = std::string_view(text_).substr(0, offset);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+  const auto column = 1 + std::count_if(before.begin() + static_cast<std::ptrdiff_t>(line_begin), before.end(),
+                                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return fmt::format("{}:{}:{}", origin_, line, column);
+}
+
+void SourceText::refuse(Offset offset, const std::string& mistake) const {
+  throw UsageError(place(offset) + ": " + mistake);
+}
 
 std::vector<Token> tokens_of(const SourceText& source) {
   return Lexer(source).run();

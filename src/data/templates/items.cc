@@ -1,9 +1,11 @@
-#include "data/templates/sequence.h"
-
+// Items, slices and attributes of values, and calls of them.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "core/text.h"
+#include "data/templates/functions.h"
+#include "data/templates/python.h"
 #include "data/templates/unicode_text.h"
 
 namespace tessera::internal::jinja {
@@ -48,6 +50,19 @@ std::vector<std::size_t> indices_of_slice(Rendering& rendering, std::size_t leng
   return indices;
 }
 
+Value missing(const Value& value, std::string_view name) {
+  return Value::undefined(fmt::format("'{} object' has no attribute '{}'", value.type_name(), printable(name, 60)));
+}
+
+// What Python's getattr finds, if the sandbox lets a template have it.
+std::optional<Value> find_attribute(Rendering& rendering, const Value& value, std::string_view name) {
+  if (const Function* method = find_method(rendering, value, name)) {
+    return rendering.make<BoundFunction>(*method, value);
+  }
+  if (value.object() == nullptr || name.starts_with('_')) return std::nullopt;
+  return value.object()->attribute(rendering, name);
+}
+
 }  // namespace
 
 Values items_of(Rendering& rendering, const Value& value) {
@@ -65,7 +80,7 @@ Values items_of(Rendering& rendering, const Value& value) {
   if (value.is_undefined()) return {};
   if (auto* sequence = dynamic_cast<Sequence*>(value.object())) {
     rendering.spend(sequence->length());
-    return sequence->take();
+    return sequence->take(sequence->length());
   }
   rendering.refuse(fmt::format("'{}' object is not iterable", value.type_name()));
 }
@@ -84,17 +99,12 @@ std::optional<std::size_t> find_length(Rendering& rendering, const Value& value)
 }
 
 std::optional<Value> find_item_at(Rendering& rendering, const Value& value, std::int64_t index) {
-  const auto* range = dynamic_cast<const Sequence*>(value.object());
-  const bool is_range = range != nullptr && range->is_range();
-  if (value.list() == nullptr && value.text() == nullptr && !is_range) return std::nullopt;
+  if (value.list() == nullptr && value.text() == nullptr) return std::nullopt;
   const auto size = static_cast<std::int64_t>(*find_length(rendering, value));
   if (index < -size || index >= size) return std::nullopt;
-  const auto at = static_cast<std::size_t>(index < 0 ? index + size : index);
-  if (is_range) return range->at(at);
-  if (const List* list = value.list()) return list->items[at];
-  const std::string& text = *value.text();
-  const std::size_t begin = byte_of_character(text, at);
-  return Value(text.substr(begin, utf8_length(static_cast<unsigned char>(text[begin]))), value.is_markup());
+  if (index < 0) index += size;
+  if (const List* list = value.list()) return list->items[static_cast<std::size_t>(index)];
+  return slice_of(rendering, value, Value(index), Value(index + 1), {});
 }
 
 Value slice_of(Rendering& rendering, const Value& value, const Value& start, const Value& stop, const Value& step) {
@@ -118,6 +128,56 @@ Value slice_of(Rendering& rendering, const Value& value, const Value& start, con
     part.append(*text, begins[i], begins[i + 1] - begins[i]);
   }
   return Value(std::move(part), value.is_markup());
+}
+
+Value attribute_of(Rendering& rendering, const Value& value, std::string_view name) {
+  rendering.spend(1);
+  rendering.check_defined(value);
+  if (auto found = find_attribute(rendering, value, name)) return *std::move(found);
+  if (const Dict* dict = value.dict()) {
+    rendering.spend(dict->entries.size() / 8);
+    if (const Value* entry = dict->find(name)) return *entry;
+  }
+  return missing(value, name);
+}
+
+Value item_of(Rendering& rendering, const Value& value, const Value& key) {
+  rendering.spend(1);
+  rendering.check_defined(value);
+  if (const Dict* dict = value.dict()) {
+    rendering.spend(dict->entries.size() / 8);
+    if (const Value* entry = dict->find(key)) return *entry;
+  }
+  if (const std::string* name = key.text()) {
+    if (auto found = find_attribute(rendering, value, *name)) return *std::move(found);
+    return missing(value, *name);
+  }
+  if (key.integer()) {
+    if (auto found = find_item_at(rendering, value, *key.integer())) return *std::move(found);
+  }
+  return Value::undefined(fmt::format("'{} object' has no such item", value.type_name()));
+}
+
+Value follow_path(Rendering& rendering, const Value& value, const Value& path) {
+  if (path.is_none()) return value;
+  if (path.text() == nullptr) return item_of(rendering, value, path);
+  if (path.text()->find(',') != std::string::npos) rendering.refuse("several attributes are not supported");
+  Value found = value;
+  for (const std::string& part : split(*path.text(), '.')) {
+    const bool is_index =
+        !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
+    found = item_of(rendering, found, is_index ? Value(std::int64_t{std::stoi(part)}) : rendering.text(part));
+  }
+  return found;
+}
+
+Value call(Rendering& rendering, const Value& function, const Arguments& arguments) {
+  rendering.spend(1 + arguments.positional.size() + arguments.named.size());
+  rendering.check_defined(function);
+  if (function.object() == nullptr) {
+    rendering.refuse(fmt::format("'{}' object is not callable", function.type_name()));
+  }
+  return function.object()->call(rendering, arguments);
 }
 
 }  // namespace tessera::internal::jinja
