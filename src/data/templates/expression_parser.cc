@@ -83,13 +83,16 @@ ExpressionPtr Parser::parse_not() {
   return operand;
 }
 
-// Of -x|abs, the filter takes -x; of -x.y, the sign takes x.y.
-ExpressionPtr Parser::parse_unary(bool with_filters) {
+// Of -x|f, the filter takes -x; of -x.y, the sign takes x.y.
+ExpressionPtr Parser::parse_unary() {
   std::vector<Offset> offsets;
   while (current().is("-")) offsets.push_back(next().offset);
   ExpressionPtr value = parse_postfix(parse_primary());
   for (; !offsets.empty(); offsets.pop_back()) value = make(Kind::kNegative, offsets.back(), std::move(value));
-  return with_filters ? parse_filters_and_tests(std::move(value)) : std::move(value);
+  while (current().is("|") || current().is("is")) {
+    value = skip_if("|") ? parse_filter(std::move(value)) : parse_test(std::move(value));
+  }
+  return value;
 }
 
 ExpressionPtr Parser::parse_primary() {
@@ -97,7 +100,14 @@ ExpressionPtr Parser::parse_primary() {
   ExpressionPtr constant = make(Kind::kConstant, token.offset);
   switch (token.kind) {
     case Token::Kind::kName:
-      return parse_constant(next());
+      if (is_one_of({"true", "True", "false", "False"})) {
+        constant->value = Value(token.text == "true" || token.text == "True");
+      } else if (!is_one_of({"none", "None"})) {
+        constant->kind = Kind::kName;
+        constant->name = token.text;
+      }
+      next();
+      return constant;
     case Token::Kind::kText: {
       std::string text;
       while (current().kind == Token::Kind::kText) text += next().text;  // "a" "b" is "ab"
@@ -115,37 +125,22 @@ ExpressionPtr Parser::parse_primary() {
       constant->value = Value(parse_real(next().text).value_or(0));
       return constant;
     default:
-      if (token.is("[")) return parse_list();
-      if (token.is("{")) return parse_dict();
+      if (skip_if("{")) return parse_dict(token.offset);
+      if (skip_if("[")) {
+        constant->kind = Kind::kList;
+        parse_separated("]", [&] { constant->parts.push_back(parse_expression()); });
+        return checked(std::move(constant));
+      }
       if (!skip_if("(")) refuse_found("a value");
-      ExpressionPtr value = parse_tuple(/*with_conditionals=*/true, /*may_be_empty=*/true);
+      constant = parse_tuple(/*with_conditionals=*/true, /*may_be_empty=*/true);
       expect(")");
-      return value;
+      return constant;
   }
 }
 
-// true, false, none, or another name.
-ExpressionPtr Parser::parse_constant(const Token& name) {
-  ExpressionPtr expression = make(Kind::kConstant, name.offset);
-  if (name.text == "true" || name.text == "True") {
-    expression->value = Value(true);
-  } else if (name.text == "false" || name.text == "False") {
-    expression->value = Value(false);
-  } else if (name.text != "none" && name.text != "None") {
-    expression->kind = Kind::kName;
-    expression->name = name.text;
-  }
-  return expression;
-}
-
-ExpressionPtr Parser::parse_list() {
-  ExpressionPtr list = make(Kind::kList, expect("["));
-  parse_separated("]", [&] { list->parts.push_back(parse_expression()); });
-  return checked(std::move(list));
-}
-
-ExpressionPtr Parser::parse_dict() {
-  ExpressionPtr dict = make(Kind::kDict, expect("{"));
+// Behind its bracket.
+ExpressionPtr Parser::parse_dict(Offset offset) {
+  ExpressionPtr dict = make(Kind::kDict, offset);
   parse_separated("}", [&] {
     dict->parts.push_back(parse_expression());
     expect(":");
@@ -175,35 +170,25 @@ ExpressionPtr Parser::parse_tuple(bool with_conditionals, bool may_be_empty) {
 
 ExpressionPtr Parser::parse_postfix(ExpressionPtr base) {
   while (true) {
-    if (current().is(".")) {
-      base = parse_dot(std::move(base));
-    } else if (current().is("[")) {
+    const Offset offset = current().offset;
+    if (skip_if(".")) {
+      base = make(Kind::kAttribute, offset, std::move(base));
+      base->name = expect_name();
+    } else if (skip_if("[")) {
       base = parse_brackets(std::move(base));
     } else if (current().is("(")) {
-      base = parse_call(std::move(base));
+      const Offset begin = base->offset;
+      base = make(Kind::kCall, begin, std::move(base));
+      parse_arguments(*base);
+      base = checked(std::move(base));
     } else {
       return base;
     }
   }
 }
 
-ExpressionPtr Parser::parse_filters_and_tests(ExpressionPtr base) {
-  while (current().is("|") || current().is("is")) {
-    base = skip_if("|") ? parse_filter(std::move(base)) : parse_test(std::move(base));
-  }
-  return base;
-}
-
-ExpressionPtr Parser::parse_dot(ExpressionPtr base) {
-  const Offset offset = expect(".");
-  ExpressionPtr attribute = make(Kind::kAttribute, offset, std::move(base));
-  attribute->name = expect_name();
-  return attribute;
-}
-
 // A key or a slice.
 ExpressionPtr Parser::parse_brackets(ExpressionPtr base) {
-  expect("[");
   const Offset offset = current().offset;
   const auto parse_bound = [&] { return current().is("]") || current().is(":") ? nullptr : parse_expression(); };
   ExpressionPtr first = parse_bound();
@@ -244,13 +229,6 @@ ExpressionPtr Parser::parse_test(ExpressionPtr base) {
   const Offset offset = test->offset;
   test = checked(std::move(test));
   return is_negated ? make(Kind::kNot, offset, std::move(test)) : std::move(test);
-}
-
-ExpressionPtr Parser::parse_call(ExpressionPtr function) {
-  const Offset offset = function->offset;
-  ExpressionPtr call = make(Kind::kCall, offset, std::move(function));
-  parse_arguments(*call);
-  return checked(std::move(call));
 }
 
 void Parser::parse_arguments(Expression& call) {

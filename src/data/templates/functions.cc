@@ -10,14 +10,11 @@
 namespace tessera::internal::jinja {
 namespace {
 
-// Of Python; no published template uses them.
+// Python's other methods.
 constexpr std::string_view kUnsupportedTextMethods =
     " casefold center count encode expandtabs find format_map index isalnum isalpha isascii isdecimal isdigit "
-    "isidentifier "
-    "islower "
-    "isnumeric isprintable isspace istitle isupper ljust maketrans partition rfind rindex rjust rpartition rsplit "
-    "splitlines "
-    "swapcase translate zfill ";
+    "isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans partition removeprefix "
+    "removesuffix rfind rindex rjust rpartition rsplit splitlines swapcase translate zfill ";
 constexpr std::string_view kUnsupportedListMethods =
     " append clear copy count extend index insert pop remove reverse sort ";
 constexpr std::string_view kUnsupportedDictMethods = " clear copy fromkeys pop popitem setdefault update ";

@@ -118,8 +118,16 @@ Statement Parser::parse_tag() {
   if (name == "set") return parse_set(offset);
   if (name == "macro") return parse_macro(offset);
   if (name == "filter") return parse_capture(offset, nullptr, "endfilter");
-  if (name == "generation") return parse_generation(offset);
-  if (name == "break" || name == "continue") return parse_loop_control(offset, name == "break");
+  if (name == "generation") {
+    program_.marks_generation = true;
+    Statement generation{Statement::Kind::kGeneration, offset};
+    generation.body = parse_apart("endgeneration");
+    return generation;
+  }
+  if (name == "break" || name == "continue") {
+    if (loop_depth_ == 0) source_.refuse(offset, "expected a loop around this");
+    return {name == "break" ? Statement::Kind::kBreak : Statement::Kind::kContinue, offset};
+  }
   source_.refuse(
       offset,
       fmt::format("the tag '{}' is unknown or has nothing to end here{}", printable(name, 60),
@@ -190,18 +198,6 @@ Statement Parser::parse_macro(Offset offset) {
   });
   macro.body = parse_apart("endmacro");
   return macro;
-}
-
-Statement Parser::parse_generation(Offset offset) {
-  program_.marks_generation = true;
-  Statement generation{Statement::Kind::kGeneration, offset};
-  generation.body = parse_apart("endgeneration");
-  return generation;
-}
-
-Statement Parser::parse_loop_control(Offset offset, bool is_break) {
-  if (loop_depth_ == 0) source_.refuse(offset, "expected a loop around this");
-  return {is_break ? Statement::Kind::kBreak : Statement::Kind::kContinue, offset};
 }
 
 // Names, members of namespaces, and several of these with commas between them.

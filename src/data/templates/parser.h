@@ -21,7 +21,6 @@ class Parser {
 
  private:
   using Names = std::initializer_list<std::string_view>;
-  using Expressions = std::vector<ExpressionPtr>;
   using Kind = Expression::Kind;
 
   // Tokens.
@@ -43,21 +42,17 @@ class Parser {
   Block parse_body(std::string_view end);  // and the tag that ends it
   Statement parse_tag();
   Statement parse_if(Offset offset), parse_for(Offset offset), parse_set(Offset offset), parse_macro(Offset offset);
-  Statement parse_capture(Offset offset, ExpressionPtr target, std::string_view end), parse_generation(Offset offset);
-  Statement parse_loop_control(Offset offset, bool is_break);
+  Statement parse_capture(Offset offset, ExpressionPtr target, std::string_view end);
   Block parse_apart(std::string_view end);  // a body that break and continue cannot leave
   ExpressionPtr parse_target(), parse_target_part();
 
   // Expressions.
   void parse_separated(std::string_view end, const auto& parse_one);  // by commas, up to the end
-  ExpressionPtr parse_expression(), parse_binary(std::size_t level = 0), parse_not(),
-      parse_unary(bool with_filters = true);
-  ExpressionPtr parse_primary(), parse_constant(const Token&name), parse_list(), parse_dict();
+  ExpressionPtr parse_expression(), parse_binary(std::size_t level = 0), parse_not(), parse_unary();
+  ExpressionPtr parse_primary(), parse_dict(Offset offset);
   ExpressionPtr parse_tuple(bool with_conditionals = true, bool may_be_empty = false);
-  ExpressionPtr parse_postfix(ExpressionPtr base), parse_filters_and_tests(ExpressionPtr base);
-  ExpressionPtr parse_dot(ExpressionPtr base), parse_brackets(ExpressionPtr base);
+  ExpressionPtr parse_postfix(ExpressionPtr base), parse_brackets(ExpressionPtr base);
   ExpressionPtr parse_filter(ExpressionPtr base), parse_test(ExpressionPtr base);
-  ExpressionPtr parse_call(ExpressionPtr function);
   void parse_arguments(Expression& call);
   std::string_view operator_here(std::size_t level) const;  // "": another token
   ExpressionPtr make(Kind kind, Offset offset, ExpressionPtr first = {}, ExpressionPtr second = {}) const;
