@@ -129,6 +129,7 @@ numbers.index(99)
 """)
 
 FILTERS = printed(r"""
+numbers|reverse|list, mapping|reverse|list, 'aé'|reverse, numbers|sort|reverse|first
 'hé'|length, {'b': [1, 2.0, none, true], 'a': 'é<&>"\\\n'}|tojson, 'é🦙'|tojson(ensure_ascii=true)
 ' x '|trim, 'xyx'|trim('x'), 5|trim, none|trim, missing|trim, '\n a\n'|trim
 'abc'|upper, 'ABC'|lower, 'aBC'|capitalize, 12|upper

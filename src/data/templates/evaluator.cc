@@ -115,7 +115,7 @@ Evaluator::Flow Evaluator::execute(const Statement& statement, const ScopePtr& s
       write(evaluate(*statement.value, scope));
       break;
     case Statement::Kind::kIf:
-      return execute(truth(*statement.value, scope) ? statement.body : statement.otherwise, scope);
+      return execute(truth_of(evaluate(*statement.value, scope)) ? statement.body : statement.otherwise, scope);
     case Statement::Kind::kFor:
       loop(statement, scope);
       break;
@@ -145,7 +145,7 @@ void Evaluator::loop(const Statement& loop, const ScopePtr& scope) {
     keeps = [this, &loop, scope](const Value& item) {
       const auto inner = std::make_shared<Scope>(scope);
       assign(*loop.target, item, inner);
-      return truth(*loop.filter, inner);
+      return truth_of(evaluate(*loop.filter, inner));
     };
   }
   const Value object = rendering_.make<Loop>(items_of(rendering_, evaluate(*loop.value, scope)), keeps);

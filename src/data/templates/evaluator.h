@@ -74,7 +74,6 @@ class Evaluator {
   Value value_of_slice(const Expression& slice, const ScopePtr& scope);
   Value value_of_call(const Expression& call, const ScopePtr& scope);
   Arguments arguments_of(const Expression& call, const ScopePtr& scope);
-  bool truth(const Expression& expression, const ScopePtr& scope) { return truth_of(evaluate(expression, scope)); }
 
   const Program& program_;
   Rendering& rendering_;

@@ -13,6 +13,11 @@ namespace {
 // Levels of expressions within each other, and of a chain such as a + b + c: evaluation recurses through them.
 constexpr std::size_t kMaxExpressionHeight = 200;
 
+// From those that bind least; all of a level bind alike, from the left.
+constexpr std::string_view kOperators[][8] = {{"or"},     {"and"}, {"==", "!=", "<", "<=", ">", ">=", "in", "not in"},
+                                              {"+", "-"}, {"~"},   {"*", "/", "//", "%"}};
+constexpr std::size_t kComparisonLevel = 2;
+
 }  // namespace
 
 ExpressionPtr Parser::make(Kind kind, Offset offset, ExpressionPtr first, ExpressionPtr second) const {

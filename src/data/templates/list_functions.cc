@@ -32,8 +32,11 @@ Value end_of(const Call& call) {
   return wants_last ? items.back() : items.front();
 }
 
-Value list_of(const Call& call) {
-  return call.rendering.list(items_of(call.rendering, call.self));
+Value reverse(const Call& call) {
+  if (call.self.text() != nullptr) return slice_of(call.rendering, call.self, {}, {}, Value(std::int64_t{-1}));
+  Values items = items_of(call.rendering, call.self);
+  std::reverse(items.begin(), items.end());
+  return call.rendering.generator(std::move(items));
 }
 
 Value join_items(const Call& call) {
@@ -207,7 +210,8 @@ Functions list_filters() {
       {"d", "default_value? boolean?", default_of},
       {"first", "", end_of<false>},
       {"last", "", end_of<true>},
-      {"list", "", list_of},
+      {"list", "", [](const Call& call) { return call.rendering.list(items_of(call.rendering, call.self)); }},
+      {"reverse", "", reverse},
       {"join", "d? attribute?", join_items},
       {"items", "", items_filter},
       {"sort", "reverse? case_sensitive? attribute?", sort_filter},

@@ -11,11 +11,6 @@
 
 namespace tessera::internal::jinja {
 
-// From those that bind least; all of a level bind alike, from the left.
-inline constexpr std::string_view kOperators[][8] = {
-    {"or"}, {"and"}, {"==", "!=", "<", "<=", ">", ">=", "in", "not in"}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"}};
-inline constexpr std::size_t kComparisonLevel = 2;
-
 // All but `or` and `and`, which may leave their right side alone.
 Value calculate(Rendering& rendering, std::string_view symbol, const Value& left, const Value& right);
 Value negative(Rendering& rendering, const Value& value);  // -value

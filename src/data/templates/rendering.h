@@ -13,8 +13,6 @@
 
 namespace tessera::internal::jinja {
 
-inline constexpr const char* kBeyond64Bits = "whole numbers beyond 64 bits are not supported";
-
 class Rendering {
  public:
   Rendering(const SourceText& source, const RenderOptions& options) : source_(source), options_(options) {}

@@ -29,9 +29,9 @@ std::string with_plain_line_ends(std::string_view text) {
 }
 
 // Longer ones first.
-constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
-                                                         "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
-                                                         ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
+constexpr std::array<std::string_view, 26> kSymbols = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                                       "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                       ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -153,7 +153,7 @@ class Lexer {
     if (is_digit(text_[at_])) return read_number();
     if (text_[at_] == '\'' || text_[at_] == '"') return read_text();
     if (begins_name(text_[at_])) return take(Token::Kind::kName, end_of(begins_name_or_digit));
-    for (const std::string_view symbol : kOperators) {
+    for (const std::string_view symbol : kSymbols) {
       if (!starts_with(at_, symbol)) continue;
       balance(symbol[0], open);
       return take(Token::Kind::kOperator, at_ + symbol.size());

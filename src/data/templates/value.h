@@ -26,6 +26,8 @@ using Values = std::vector<Value>;
 using NamedValues = std::vector<std::pair<std::string, Value>>;
 using Entries = std::vector<std::pair<Value, Value>>;
 
+inline constexpr const char* kBeyond64Bits = "whole numbers beyond 64 bits are not supported";
+
 struct None {};
 struct Undefined {
   std::shared_ptr<const std::string> why;  // "'user' is undefined"
