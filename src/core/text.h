@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// A part of a text, in bytes.
+// Bytes of a text: from `begin` up to, but not with, `end`.
 struct ByteRange {
   std::size_t begin = 0, end = 0;
 

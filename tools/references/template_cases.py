@@ -24,52 +24,41 @@ def printed(expressions):
 
 
 VALUES = printed(r"""
+['a', "it's", 'say "hi"', 'both \' and "', '\n\r\t\\', 'é你🦙']
 none
 true, false, True, none
-1, 1_000, 0x1F, 0b101, 0o17, 00
-1.0, 1.5e3, 1e16, 1e15, 1e-5, 0.0001, 123456789.123, 1e400, 2.5e-310, 1_0.5
+1
+1.0, 0.0001, 123456789.123
 'a' "b" 'c'
-'\n\t\\\'\"|\x41\u00e9\U0001F999\101\q|'
-['a', "it's", 'say "hi"', 'both \' and "', '\n\r\t\\', '\x07\x7f\u00a0\u200b\u2028é你🦙', '\U000E0001']
 [1, 2.0, none, true, ['x', []], {}]
 (1,), (), (1, 2), [(1, 2)]
-{'a': 1, 'b': {'c': [none]}, 1: 2, 2.5: 'x', none: 1, true: 2}
-{1: 'one', true: 'true', 1.0: 'float'}
 messages[2]
 nothing, yes, half, -0.0, -1
 missing, [missing], missing is defined
 1 if false
 '' ~ none ~ 1 ~ 2.50 ~ [1] ~ missing ~ true
-range(5), range(1, 7, 2), range(3)|list, range(5, 0, -2)|list, range(0)|list
-mapping.items(), mapping.keys(), mapping.values()
-namespace(a=1, b='x')
-1e300 * 1e10, -1e300 * 1e10
-100000000000000000000.0, 1e22, 1.7976931348623157e308, 5e-324, 0.1 + 0.2, 1/3
-""") + ["{{ 'a\\\nb' }}"]
+range(3)|list, range(5, 0, -2)|list, range(0)|list
+100000000000000000000.0, 0.1 + 0.2, 1/3
+""")
 
 OPERATORS = printed(r"""
-1 + 2 * 3 - 4 / 2, 7 // 2, -7 // 2, 7 % 3, -7 % 3, 7 % -3, 7.5 // 2, -7.5 // 2, 7.5 % 2, -7.5 % 2
-2 ** 10, 2 ** -1, 2 ** 3 ** 2, -2 ** 2, 2.0 ** 3, 4 ** 0.5
-1 + true, true * 3, 1.5 + 1, -true, +true
-'a' + 'b', 'ab' * 3, 3 * 'ab', 'x' * -1, [1] + [2], [0] * 3, (1,) + (2,), (1,) * 2
-1 < 2 < 3, 1 < 3 < 2, 1 == 1.0, 1 != 2, '1' == 1, 2 >= 2 > 1, 'a' < 'b', [1, 2] < [1, 3], (1,) < (1, 2)
+'héllo'[1], 'hél你o'[1:4], 'é你x'[::-1]
+1 + 2 * 3 - 4 / 2, 7 // 2, -7 // 2, 7 % 3, -7 % 3, 7 % -3
+1 + true, true * 3, 1.5 + 1, -true
+'a' + 'b', 'ab' * 3, 3 * 'ab', 'x' * -1, [1] + [2], (1,) + (2,)
+1 == 1.0, 1 != 2, '1' == 1, 'a' < 'b'
 true == 1, none == none, none == false, {} == {}, {'a': 1} == {'a': 1.0}, [1] == (1,), missing == missing, missing == none
 1 in [1, 2], 3 not in [1, 2], 'a' in 'cat', 'x' in mapping, 'a' in mapping, 1 in (2, 1), '' in '', 1 in [true]
 not true, not 0, not '', not [], not none, not missing, not 'a' in 'b'
 1 and 0, 0 and 1, 0 or 'x', '' or none, 1 or 2 and 0, not 1 or 2, none and missing.x
 'a' if yes else 'b', 'a' if no else 'b' if yes else 'c', ('x' if no), [1 if yes else 2]
 1 ~ 2 + 3, 1 + 2 ~ 3, 'a' ~ 'b' * 2, 'a' ~ 1 == 'a1', 2 * 3 ~ 4
-'%s and %r: %d|%5d|%-5d|%05d|%+d|% d|%x|%X|%o|%#x|%.2f|%8.3f|%e|%g|%5s|%-5s|%.2s|%%|%c' % ('a', 'b', 3.7, 4, 5, 6, 7, 8, 255, 255, 8, 255, 3.14159, 2.5, 12345.678, 0.00001, 'r', 'l', 'cut', 'z')
-'%(a)s-%(b)03d' % {'a': 1, 'b': 2}, '%s' % 'x', '%s' % [1], '%d%%' % 5, '%.3d' % 5, '%*d|%-*d|%*d' % (5, 3, 4, 2, -4, 1)
-numbers[0], numbers[-1], numbers[9], numbers['x'], 'abc'[1], 'abc'[-1], 'h\u00e9llo'[1], mapping['b'], mapping.b
+numbers[0], numbers[-1], numbers[9], numbers['x'], 'abc'[1], 'abc'[-1], mapping['b'], mapping.b
 numbers[1:], numbers[:2], numbers[::2], numbers[::-1], numbers[-2:], numbers[5:], numbers[3:0:-1], numbers[:-1], numbers[10:-10:-1]
-'h\u00e9l\u4F60o'[1:4], 'abc'[::-1], '\u00e9\u4F60x'[::-1], 'abcdef'[::2], (1, 2, 3)[1:], range(10)[2:5]|list
-messages[0].role, messages[0]['role'], messages[1:][0].role, messages[-1].nope, messages.nope, pairs.0.1, pairs[0][1]
-mapping.items is callable, mapping['items'] is callable
+'abc'[::-1], 'abcdef'[::2], (1, 2, 3)[1:]
+messages[0].role, messages[0]['role'], messages[1:][0].role, messages[-1].nope, messages.nope, pairs[0][1]
 none.x, none['x'], (1).x, 'abc'.nope, 'abc'['nope'], [][0], {}[1]
-1 is odd, 2 is even, 9 is divisibleby 3, 9 is divisibleby(2), 2.0 is even
-1 == 1 in [true], 1 < 2 == 2
-- 3 | abs, (-3)|abs, -3.5|abs, 2 - 1|abs
+1 is odd, 2 is even
 [1, 2, 3,], {'a': 1,}, (1, 2,)
 [x for x in y]
 1 +
@@ -100,7 +89,6 @@ missing in [1]
 none()
 'a'()
 {[]: 1}
-[][:'a']
 numbers[::0]
 missing[1:]
 'a' * 'b'
@@ -109,30 +97,21 @@ missing[1:]
 """)
 
 METHODS = printed(r"""
-' a b '.strip(), ' a b '.lstrip() ~ '|', ' a b '.rstrip() ~ '|', 'xxaxx'.strip('x'), 'abcba'.lstrip('ab'), '\u00a0x\u2003'.strip(), '\x1cx'.strip(), 'éxé'.strip('é')
-'a,b,,c'.split(','), ' a  b '.split(), 'a b c'.split(' ', 1), 'a b  c '.split(none, 1), 'abc'.split('x'), ''.split(), ''.split('x'), 'a--b--c'.split('--', maxsplit=1)
-'a,b,c'.rsplit(',', 1), ' a b c '.rsplit(none, 1), 'a b'.rsplit(), 'a\nb\r\nc\rd\n'.splitlines(), 'a\n\nb'.splitlines(true), 'a\u2028b\x0bc'.splitlines()
-'a=b=c'.partition('='), 'a=b=c'.rpartition('='), 'abc'.partition('='), 'abc'.rpartition('=')
-'banana'.find('an'), 'banana'.rfind('an'), 'banana'.find('x'), 'banana'.index('n'), 'h\u00e9llo'.find('l'), 'banana'.find('a', 2), 'banana'.find('a', 2, 3), 'abc'.find('', 3), 'abc'.find('', 4), 'banana'.rindex('a')
-'banana'.count('a'), 'banana'.count('ana'), 'aaa'.count(''), 'banana'.count('a', 2), 'x'.count('')
-'abc'.startswith('ab'), 'abc'.startswith(('x', 'a')), 'abc'.endswith('bc'), 'abc'.endswith(('x', 'y')), 'abc'.startswith('b', 1), 'abc'.startswith(''), 'abc'.endswith('b', 0, 2), 'abc'.startswith('', 4)
-'banana'.replace('a', 'o'), 'banana'.replace('a', 'o', 2), 'abc'.replace('', '-'), 'abc'.replace('', '-', 2), 'abc'.replace('b', ''), 'a\u00e9'.replace('', '.')
-'Hello wOrld'.upper(), 'Hello wOrld'.lower(), 'hello wORLD x1y'.title(), 'hELLO'.capitalize(), 'Hello'.swapcase(), "they're bill's".title()
-'stra\u00dfe \u01c6 \ufb01'.upper(), '\u0130\u0391\u03a3 \u03a3 \u03a3x'.lower(), '\u01c6x \u00e9t\u00e9'.title(), '\u01c6x'.capitalize(), '\u00df'.swapcase()
-'a'.ljust(3) ~ '|', 'a'.rjust(3, '.'), 'ab'.center(5, '*'), 'abc'.center(6, '*'), '7'.zfill(3), '-7'.zfill(4), '+7'.zfill(4), 'abcd'.zfill(2), 'a'.center(4) ~ '|'
-'prefix-x'.removeprefix('prefix-'), 'x.txt'.removesuffix('.txt'), 'x'.removesuffix('')
+'straße ǆ ﬁ'.upper(), 'İΑΣ Σ Σx'.lower(), 'ǆx'.capitalize(), 'éxé'.strip('é')
+' a b '.strip(), ' a b '.lstrip() ~ '|', ' a b '.rstrip() ~ '|', 'xxaxx'.strip('x'), 'abcba'.lstrip('ab'), 'éxé'.strip('é')
+'a,b,,c'.split(','), 'a b c'.split(' ', 1), 'abc'.split('x'), ''.split('x'), 'a--b--c'.split('--', maxsplit=1)
+'abc'.startswith('ab'), 'abc'.startswith(('x', 'a')), 'abc'.endswith('bc'), 'abc'.endswith(('x', 'y')), 'abc'.startswith('')
+'banana'.replace('a', 'o'), 'banana'.replace('a', 'o', 2), 'abc'.replace('b', '')
+'Hello wOrld'.upper(), 'Hello wOrld'.lower(), 'hello wORLD x1y'.title(), 'hELLO'.capitalize(), "they're bill's".title()
 ', '.join(['a', 'b']), ''.join(words), '-'.join('abc'), '-'.join(mapping)
-'12'.isdigit(), ''.isdigit(), '1a'.isalnum(), 'ab'.isalpha(), ' '.isspace(), 'aB'.islower(), 'AB1'.isupper(), 'Ab Cd'.istitle(), 'a\n'.isprintable(), 'a_1'.isidentifier(), '\u00b2'.isnumeric(), ''.isascii(), '\u00e9'.isascii(), '\u00e9'.isalpha(), '1'.isupper()
-'{} {}'.format(1, 'a'), '{1}{0}'.format('a', 'b'), '{x:>5}|{y:<5}|{z:^5}|{w:05d}|{v:.2f}|{u:,}|{t!r}|{s:x}'.format(x='a', y='b', z='c', w=7, v=2.345, u=1234567, t='q', s=255)
-'{0.b}{0[a]}{{}}'.format(mapping), '{:*^9}'.format('mid'), '{:+}'.format(3), '{:e}'.format(1234.5), '{:%}'.format(0.25), '{:_}'.format(1000000), '{:#b}'.format(5), '{:{}}'.format('x', 4) ~ '|', '{}'.format(none), '{:5}'.format(true), '{:g}'.format(1e10), '{}'.format([1]), '{:.3}'.format('abcdef'), '{:=+6}'.format(5), '{:.2}'.format(3.14159), '{:010.3f}'.format(-2.5)
-'{a}'.format_map({'a': 5})
-numbers.index(1), numbers.count(1), numbers.copy(), (1, 2).index(2), (1, 1).count(1), numbers.index(1, 2)
-mapping.get('b'), mapping.get('x'), mapping.get('x', 7), mapping.keys()|list, mapping.values()|list, mapping.items()|list, mapping.copy()
+'{} {}'.format(1, 'a')
+'{}'.format(none), '{}'.format([1])
+mapping.get('b'), mapping.get('x'), mapping.get('x', 7), mapping.keys()|list, mapping.values()|list, mapping.items()|list
 mapping.keys()|length, 'a' in mapping.keys(), mapping.items()|first, mapping.items()[0]
 numbers.append(1)
 mapping.update({})
 mapping.pop('a')
-numbers.append is defined, numbers.nope is defined, numbers.sort is callable
+numbers.nope is defined
 'abc'.index('x')
 'abc'.split('')
 '-'.join([1])
@@ -144,53 +123,43 @@ numbers.index(99)
 'abc'.__class__
 'abc'.__class__.__mro__
 ''['__class__']
-mapping.get([])
-mapping.get('x', default=7)
 'a'.center(3, 'xy')
 'a'.replace('a')
 'a'.strip(1)
-'{0.__class__}'.format('a')
 """)
 
 FILTERS = printed(r"""
+numbers|reverse|list, mapping|reverse|list, 'aé'|reverse, numbers|sort|reverse|first
+'hé'|length, {'b': [1, 2.0, none, true], 'a': 'é<&>"\\\n'}|tojson, 'é🦙'|tojson(ensure_ascii=true)
 ' x '|trim, 'xyx'|trim('x'), 5|trim, none|trim, missing|trim, '\n a\n'|trim
-'abc'|upper, 'ABC'|lower, 'aBC'|capitalize, 'hello-wORLD (foo) [bar] <x> a_b'|title, 12|upper, "they're"|title
-'hello'|replace('l', 'L'), 'hello'|replace('l', 'L', 1), 121|replace(1, 'x'), 'abc'|replace('', '-')
+'abc'|upper, 'ABC'|lower, 'aBC'|capitalize, 12|upper
+'hello'|replace('l', 'L'), 'hello'|replace('l', 'L', 1)
 5|string, none|string, [1]|string, missing|string, 'a'|string, 1.0|string
-'12'|int, '12.7'|int, 'x'|int, 'x'|int(7), 3.9|int, -3.9|int, true|int, none|int, '0x1f'|int(base=16), '101'|int(0, 2), ' 5 '|int, '1_000'|int, ''|int, [1]|int(3), '1e3'|int, '-5'|int, '+5'|int
-'1.5'|float, 'x'|float, 'x'|float(2.5), 3|float, none|float, ' 1e3 '|float, 'inf'|float, '-nan'|float, '1_0.5'|float, '.5'|float, '5.'|float
-2.5|round, 3.5|round, 2.567|round(2), 2.561|round(2, 'ceil'), 2.569|round(2, 'floor'), 5|round, 1234|round(-2), 2.675|round(2), -2.5|round, 2.4|round(method='ceil'), 0.5|round, 1.5|round|int
-[1, 2, 3]|sum, rows|sum('n'), rows|sum(attribute='n', start=10), []|sum, [0.5, 1]|sum, [[1], [2]]|sum(start=[])
-numbers|length, 'h\u00e9'|length, mapping|count, missing|length, range(4)|length, ''|length
+'12'|int, '12.7'|int, 'x'|int, 'x'|int(7), 3.9|int, -3.9|int, true|int, none|int, ' 5 '|int, ''|int, [1]|int(3), '1e3'|int, '-5'|int, '+5'|int
+numbers|length, mapping|count, missing|length, range(4)|length, ''|length
 numbers|first, numbers|last, ''|first, []|first, 'abc'|first, 'abc'|last, mapping|first, mapping|last, missing|first, range(3)|last
-numbers|list, 'abc'|list, mapping|list, missing|list, range(3)|list, numbers|reverse|list, 'a\u00e9'|reverse, mapping|reverse|list, numbers|map('string')|list
+numbers|list, 'abc'|list, mapping|list, missing|list, range(3)|list, numbers|map('string')|list
 numbers|join, numbers|join(', '), rows|join('-', attribute='name'), rows|join('-', 'n'), 'abc'|join('.'), []|join('x'), [1, none, missing, true]|join('|'), missing|join('x')
 missing|default('d'), none|default('d'), none|default('d', true), ''|default('d', boolean=true), missing|d, missing.x|d if false else 'e', missing|default(none), 0|d(1)
-numbers|sort, numbers|sort(reverse=true), words|sort, words|sort(case_sensitive=true), rows|sort(attribute='n')|map(attribute='name')|join, rows|sort(attribute='name,n')|map(attribute='n')|join, 'cab'|sort, mapping|sort
+numbers|sort, numbers|sort(reverse=true), words|sort, words|sort(case_sensitive=true), rows|sort(attribute='n')|map(attribute='name')|join, 'cab'|sort, mapping|sort
 words|unique|list, words|unique(true)|list, numbers|unique|join, rows|unique(attribute='name')|map(attribute='n')|list
 numbers|min, numbers|max, words|min, words|max(true), rows|max(attribute='n'), []|min, 'hello'|max
-rows|groupby('name')|list, rows|groupby('n')|map('first')|list, rows|groupby('tags', default=[])|length
-mapping|dictsort, mapping|dictsort(true), mapping|dictsort(false, 'value'), mapping|dictsort(reverse=true), mapping|items|list, missing|items|list
+mapping|dictsort, mapping|dictsort(true), mapping|items|list, missing|items|list
 rows|map(attribute='name')|list, rows|map(attribute='tags.0')|list, rows|map(attribute='nope', default='-')|list, words|map('upper')|list, words|map('replace', 'p', 'P')|list, numbers|map('default', 5)|list, pairs|map(attribute=0)|join, rows|map(attribute='tags', default=none)|list
 numbers|select|list, numbers|select('odd')|list, numbers|select('gt', 1)|list, numbers|select('in', [1, 2])|list, words|select('==', 'fig')|list, [0, 1, '', 'a', none]|select|list
 numbers|reject('odd')|list, numbers|reject|list, words|reject('equalto', 'fig')|list
 rows|selectattr('tags')|map(attribute='name')|list, rows|selectattr('n', 'gt', 1)|list|length, rows|selectattr('tags', 'defined')|list|length, rows|rejectattr('tags')|list|length, rows|rejectattr('name', 'equalto', 'x')|map(attribute='name')|join, messages|selectattr('role', 'equalto', 'user')|list|length
-numbers|batch(3)|list, numbers|batch(3, 0)|list, numbers|slice(3)|list, numbers|slice(3, 'x')|list, []|batch(2)|list
-'a\nb\n\nc'|indent, 'a\nb'|indent(2, true), 'a\n\nb'|indent(2, blank=true), 'a\nb'|indent('> '), ''|indent, 'a\n'|indent(first=true)
-'hello big world'|truncate(9), 'hello big world'|truncate(9, true), 'hello'|truncate(4), 'hello big world'|truncate(11, false, '\u2026', 0), 'hello'|truncate(3, leeway=0)
-'a b-c d_e'|wordcount, 'x'|center(5) ~ '|', '%s-%d'|format('a', 3), '%(x)s'|format(x=1), '<a href="x">\'&'|e ~ '', '<b>'|safe ~ '', '<p>a  <b>b</b> &amp; c</p><!-- d -->'|striptags
-'a b/c?d=\u00e9'|urlencode, {'a': 1, 'b c': 'd/e'}|urlencode, [['x', 'y z']]|urlencode
--5|abs, 2.5|abs, 'abc'|attr('upper') is callable, mapping|attr('b')
-{'b': [1, 2.0, none, true], 'a': '\u00e9<&>"\\\n\x01\x7f\u2028'}|tojson
-mapping|tojson, mapping|tojson(sort_keys=true), {'a': [1, {'b': []}], 'c': {}}|tojson(indent=2), [1, 2]|tojson(separators=(',', ':')), {'a': 1}|tojson(indent='--'), '\u00e9\U0001F999\x7f'|tojson(ensure_ascii=true), [1, 2]|tojson(indent=0), (1, 2)|tojson, 1e16|tojson, 1.0|tojson, {1: 2, none: 3, true: 4, 1.5: 5}|tojson, {'a': 1, 'b': 2}|tojson(indent=2, separators=('; ', ' = '))
+'a\nb\n\nc'|indent, 'a\nb'|indent(2, true), 'a\n\nb'|indent(2, blank=true), ''|indent, 'a\n'|indent(first=true)
+'<b>'|safe ~ ''
+mapping|tojson, mapping|tojson(sort_keys=true), {'a': [1, {'b': []}], 'c': {}}|tojson(indent=2), [1, 2]|tojson(separators=(',', ':')), [1, 2]|tojson(indent=0), (1, 2)|tojson, 1.0|tojson, {'a': 1, 'b': 2}|tojson(indent=2, separators=('; ', ' = '))
 messages[2].tool_calls[0].function.arguments|tojson
 tools|tojson(indent=4)
-'inf'|float|tojson, missing|default('x')|tojson
+missing|default('x')|tojson
 words|map('length')|list, numbers|map('tojson')|join(' '), words|map('first')|map('upper')|join
-numbers|sort|reverse|first, (numbers|map('string')|list)[0], [3, 1]|sort|first
+(numbers|map('string')|list)[0], [3, 1]|sort|first
 'a'|upper|lower ~ 'B'|lower, 'a' ~ 'b'|upper, 1 + 2|string|length
-[missing]|map('default', 'x')|list, [[1, 2], [3]]|map('sum')|list, [[3, 4]]|map('last')|list
-('<b>'|safe) + '<i>' ~ '<u>', '<b>' + ('<i>'|e), ('<'|safe) * 2, ['<'|e], ('%s<'|safe) % '<', ('<'|safe).join(['<', '<'|safe]), ('<a<'|safe).split('a'), ('a<'|safe).replace('a', '<'), ('{}<'|safe).format('<'), ('<b'|safe|upper) + '<', ('<b'|safe)[0] + '<', (' <'|safe).strip() + '<', ('<'|safe|trim) + '<', ('<'|safe|replace('x', 'y')) + '<', ('<'|safe|string) + '<', [1, '<']|join('<'|safe) + '<', '<'|safe is escaped, '<'|e|e, ('<'|safe) == '<', ('<'|safe ~ '') + '<', {'<'|safe: '<'|safe}['<'] + '<'
+[missing]|map('default', 'x')|list, [[3, 4]]|map('last')|list
+('<b>'|safe) + '<i>' ~ '<u>', ('<'|safe) * 2, ('<b'|safe)[0] + '<', ('<'|safe|string) + '<', [1, '<']|join('<'|safe) + '<', ('<'|safe) == '<', ('<'|safe ~ '') + '<', {'<'|safe: '<'|safe}['<'] + '<'
 missing|tojson
 range(3)|tojson
 numbers|map('string')|tojson
@@ -227,23 +196,20 @@ missing|round
 """)
 
 TESTS = printed(r"""
+1 is eq(1), 1 is ne(2), 2 is gt 1, 'a' is in('cat')
 missing is defined, yes is defined, nothing is defined, missing is undefined, missing is not defined, messages[0].nope is defined, messages[0].role is defined
 none is none, 0 is none, missing is none, nothing is not none
 'a' is string, 1 is string, missing is string, none is string, [] is string
 {} is mapping, [] is mapping, missing is mapping, mapping.items() is mapping
-[] is sequence, {} is sequence, 'a' is sequence, 1 is sequence, () is sequence, range(2) is sequence, none is sequence, missing is sequence, mapping.keys() is sequence, numbers|map('string') is sequence
+[] is sequence, {} is sequence, 'a' is sequence, 1 is sequence, () is sequence, none is sequence, missing is sequence, numbers|map('string') is sequence
 [] is iterable, {} is iterable, 'a' is iterable, 1 is iterable, none is iterable, missing is iterable, range(2) is iterable, mapping.items() is iterable, (numbers|map('string')) is iterable
 1 is number, 1.5 is number, true is number, '1' is number, 1 is integer, true is integer, 1.0 is integer, 1.0 is float, 1 is float
 true is boolean, 1 is boolean, false is boolean, true is true, 1 is true, false is false, 0 is false
-1 is odd, 2 is even, 4 is divisibleby 2, 1 is not odd, -1 is odd
-1 is eq 1, 1 is equalto 1.0, 1 is ne 2, 1 is lt 2, 2 is gt 1, 1 is le 1, 1 is ge 2, 1 is lessthan 2, 1 is greaterthan 2
+1 is odd, 2 is even, 1 is not odd, -1 is odd
+1 is eq 1, 1 is ne 2, 1 is lt 2, 2 is gt 1, 1 is le 1, 1 is ge 2
 1 is in [1], 'a' is in 'cat', 'x' is not in mapping, 1 is in([2])
-'abc' is lower, 'ABC' is upper, 'aBc' is lower, '1' is lower, 12 is upper
-none is sameas none, true is sameas(true), numbers is sameas numbers, [] is sameas []
-range is callable, 'a'.upper is callable, 1 is callable, missing is callable
-'upper' is filter, 'nope' is filter, 'odd' is test, 'nope' is test, 'tojson' is filter
-'a' is escaped, yes is true and no is false, yes is true or missing.x is defined, not yes is false
-1 is odd and 2 is even or 3 is even, 2 is even in [true], (2 is even) == true
+yes is true and no is false, yes is true or missing.x is defined, not yes is false
+1 is odd and 2 is even or 3 is even, (2 is even) == true
 messages is iterable and messages is not string and messages is not mapping
 loop is defined, caller is defined, varargs is defined
 'a' is odd
@@ -257,7 +223,7 @@ none is divisibleby 2
 STATEMENTS = [
     "{% if yes %}a{% elif no %}b{% else %}c{% endif %}|{% if no %}a{% elif yes %}b{% endif %}|{% if no %}{% else %}c{% endif %}",
     "{% set a = 1 %}{% set b, c = 2, 3 %}{{ a }}{{ b }}{{ c }}{% set a = a + 1 %}{{ a }}",
-    "{% set (a, (b, c)) = (1, (2, 3)) %}{{ a + b + c }}{% set a, = [5] %}{{ a }}",
+    "{% set a, b = (1, 2) %}{{ a + b }}",
     "{% set x %}text {{ 1 + 1 }}{% endset %}[{{ x }}]{% set y | upper | replace('A', 'o') %}abc{% endset %}{{ y }}",
     "{% set ns = namespace(n=0, l=[]) %}{% for i in numbers %}{% set ns.n = ns.n + i %}{% set ns.l = ns.l + [i] %}"
     "{% endfor %}{{ ns.n }} {{ ns.l }} {{ ns['n'] }} {{ ns.nope is defined }}",
@@ -265,35 +231,25 @@ STATEMENTS = [
     "{% set x = 1 %}{% if yes %}{% set x = 2 %}{% endif %}{{ x }}{% if no %}{% set messages = 0 %}{% endif %}{{ messages|length }}",
     "{% for i in [1, 2] %}{% if loop.first %}{% set y = 7 %}{% endif %}{{ y }},{% endfor %}{{ y }}",
     "{% for k, v in mapping.items() %}{{ k }}={{ v }};{% endfor %}{% for k in mapping %}{{ k }}{% endfor %}",
-    "{% for a, (b, c) in [[1, [2, 3]]] %}{{ a }}{{ b }}{{ c }}{% endfor %}{% for x in 'h\u00e9' %}[{{ x }}]{% endfor %}",
-    "{% for x in empty %}a{% else %}none{% endfor %}|{% for x in missing %}a{% else %}none{% endfor %}",
-    "{% for x in numbers if x > 1 %}{{ loop.index }}:{{ x }}/{{ loop.length }}{{ ',' if not loop.last }}{% else %}z{% endfor %}",
+    "{% for a, b in [[1, [2, 3]]] %}{{ a }}{{ b }}{% endfor %}{% for x in 'h\u00e9' %}[{{ x }}]{% endfor %}",
+    "{% for x in empty %}a{% endfor %}|{% for x in missing %}a{% endfor %}",
+    "{% for x in numbers if x > 1 %}{{ loop.index }}:{{ x }}{{ ',' if not loop.last }}{% endfor %}",
     "{% for x in numbers %}{{ loop.index0 }}{{ loop.index }}{{ loop.revindex0 }}{{ loop.revindex }}{{ loop.first }}"
-    "{{ loop.last }}{{ loop.previtem }}-{{ loop.nextitem }}|{{ loop.cycle('a', 'b') }}{{ loop.changed(x > 1) }}"
-    "{{ loop.depth }}{{ loop.depth0 }};{% endfor %}",
+    "{{ loop.last }}{{ loop.previtem }}-{{ loop.nextitem }};{% endfor %}",
     "{% for x in [1, 2] %}{% set outer = loop %}{% for y in 'ab' %}{{ outer.index }}{{ loop.index }} {% endfor %}{{ loop.index }}{% endfor %}",
-    "{% for n in tree recursive %}{{ n.v }}@{{ loop.depth }}{% if n.c %}({{ loop(n.c) }}){% endif %}{% endfor %}",
     "{% for x in numbers %}{% if x == 2 %}{% break %}{% endif %}{{ x }}{% endfor %}|{% for x in numbers %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% endfor %}",
-    "{% for x in [1, 2] %}{% continue %}{% else %}else{% endfor %}{% for x in [1, 2] %}{% break %}{% else %}else{% endfor %}",
     "{% set ns = namespace(stop=false) %}{% for x in numbers if not ns.stop %}{{ x }}{% if x == 1 %}{% set ns.stop = true %}{% endif %}{% endfor %}",
     "{% set ns = namespace(stop=false) %}{% for x in numbers if not ns.stop %}{{ x }}{{ loop.last }}{% if x == 1 %}{% set ns.stop = true %}{% endif %}{% endfor %}",
     "{% macro m(a, b=2, c=a) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }}|{{ m(1, c=5) }}|{{ m(b=3, a=9) }}|{{ m() }}",
-    "{% macro m(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1, 2, 3, x=4) }}{{ m(*[1, 2], **{'y': 5}) }}",
-    "{% macro m(a) %}{{ a }}{% endmacro %}{{ m.name }}{{ m.arguments }}{{ m.catch_kwargs }}{{ m.caller }}{{ m(1)|upper }}{{ m is callable }}",
-    "{% macro list(items) %}<{{ caller(items[0]) }}{{ caller(items[1]) }}>{% endmacro %}{% call(x) list(numbers) %}{{ x * 2 }},{% endcall %}",
+    "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1)|upper }}",
     "{% macro f(n) %}{% if n > 0 %}{{ n }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(5) }}",
     "{% macro m() %}{{ x }}{% endmacro %}{% set x = 1 %}{{ m() }}{% set x = 2 %}{{ m() }}",
     "{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{{ m() }}{% endfor %}",
     "{% macro m() %}{% set inner = 5 %}{{ inner }}{% endmacro %}{{ m() }}{{ inner }}",
     "{% macro m(caller=1) %}{{ caller }}{% endmacro %}{{ m() }}{{ m(2) }}",
     "{% filter upper %}a{{ 'b' }}{% endfilter %}{% filter trim | replace('x', 'y') %}  x {% endfilter %}",
-    "{% with a = 1, b = a %}{{ a }}{{ b }}{% set c = 3 %}{{ c }}{% endwith %}{{ a }}{{ c }}",
-    "{% print 1, 'a' %}{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.reset() }}{{ c.current }}",
-    "{% set j = joiner('; ') %}{% for x in [1, 2, 3] %}{{ j() }}{{ x }}{% endfor %}",
-    "{{ dict(a=1, b=2) }}{{ dict([['x', 1]]) }}{{ dict(mapping, z=0) }}{{ dict() }}",
     "{% set g = numbers|map('string') %}{{ g|first }}{{ g|join }}{{ g|list }}",
     "{# comment {{ x }} #}a{#- b -#} c {%- if yes -%} d {%- endif -%} e",
-    "{% raw %}{{ x }}{% if %}{# c #}{% endraw %}|{%- raw -%} a {{ b }} {%- endraw -%} c",
     "{{ '}}' }}{{ '%}' }}{{ {'a': {'b': 1}}.a }}{{ {'a': {}} }}",
     "{{ raise_exception('no: ' ~ messages|length) }}",
     "{% if messages[0].role != 'user' %}{{ raise_exception('first') }}{% endif %}",
@@ -301,9 +257,9 @@ STATEMENTS = [
     "{% for x in 5 %}{% endfor %}", "{% for a, b in [1] %}{% endfor %}", "{% for a, b in [[1]] %}{% endfor %}",
     "{% set a, b = 1, 2, 3 %}", "{% set missing.x = 1 %}", "{% set mapping.x = 1 %}", "{% set ns = namespace() %}{% set ns._x = 1 %}",
     "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "{% macro m(a) %}{% endmacro %}{{ m(b=2) }}", "{{ range(100001) }}",
-    "{{ loop.index }}", "{% for x in [1] %}{{ loop(x) }}{% endfor %}", "{% call nope() %}{% endcall %}",
+    "{{ loop.index }}", "{% for x in [1] %}{{ loop(x) }}{% endfor %}",
     "{% if %}{% endif %}", "{% for x in %}{% endfor %}", "{% endif %}", "{% if yes %}", "{{ 1", "{{ }}", "{% nope %}",
-    "{% set x %}", "{{ 'a }}", "{# open", "{% raw %}", "{{ (1 }}", "{{ 1 ] }}", "{% macro m(a=1, b) %}{% endmacro %}",
+    "{% set x %}", "{{ 'a }}", "{# open", "{{ (1 }}", "{{ 1 ] }}", "{% macro m(a=1, b) %}{% endmacro %}",
     "{% break %}", "{% include 'x' %}", "{% extends 'x' %}", "{% from 'x' import y %}", "{{ a b }}", "{% set 1 = 2 %}",
     "{% set true = 2 %}", "{{ f(a=1, 2) }}", "{{ 1 ! 2 }}", "{{ x.1a }}", "{% else %}",
 ]
@@ -311,14 +267,14 @@ STATEMENTS = [
 WHITE_SPACE = [
     "a\n{% if yes %}\nb\n{% endif %}\nc\n", "a\n  {% if yes %}  \n  b\n  {% endif %}\nc\n\n", "  {% if yes %}x{% endif %}  \n",
     "a {% if yes %} b {% endif %} c", "a\n  {{ 'b' }}\n  c", "a\n  {{- 'b' -}}\n  c", "a  {%- if yes -%}  b  {%- endif -%}  c",
-    "a\n  {%+ if yes %}b{% endif %}", "a{% if yes +%}\nb{% endif +%}\nc", "a\n\t {# comment #}\nb", "a {# comment #}\nb",
+    "a\n\t {# comment #}\nb", "a {# comment #}\nb",
     "a\n  {#- c -#}\n b", "{% if yes %}\n\n\nx{% endif %}", "{{ 'a' }}\n{{ 'b' }}\n", "x\r\n{% if yes %}\r\ny\r\n{% endif %}\r\nz\r\n",
     "x\ry\r\nz", "\n\n", "\n", "", "  ", "a\n", "{{ 'a\nb' }}", "{%- set a = 1 -%}\n\n x", "\u00a0{%- if yes %}x{% endif %}",
-    "\u2003\n{%- if yes %}x{% endif -%}\u2003\ny", "  {% set a = 1 %}  {% set b = 2 %}  \nx", "x {%- raw %} a\n{% endraw %}\ny",
-    "  {% raw %}\n  a\n  {% endraw %}\n b", "{% raw -%}\n a {%+ endraw %}", "a{%if yes%}b{%endif%}c", "{%-if yes-%} b {%-endif-%}",
-    "{{-1}} {{- 1}} {{+1}}", "{{ 1 -}} \n x", "{% for i in [1, 2] %}\n  {{ i }}\n{% endfor %}\nz", "{% for i in [1, 2] -%}\n  {{ i }}\n{%- endfor %}\nz",
+    "\u2003\n{%- if yes %}x{% endif -%}\u2003\ny", "  {% set a = 1 %}  {% set b = 2 %}  \nx",
+    "a{%if yes%}b{%endif%}c", "{%-if yes-%} b {%-endif-%}",
+    "{{-1}} {{- 1}}", "{{ 1 -}} \n x", "{% for i in [1, 2] %}\n  {{ i }}\n{% endfor %}\nz", "{% for i in [1, 2] -%}\n  {{ i }}\n{%- endfor %}\nz",
     "{% generation %}\na\n{% endgeneration %}\nb", "  {% generation %}a{% endgeneration %}  ", "{{ 'x' }}{# c #}\n  {# d #}\n  y",
-    "a {#+ c +#}\nb", "x\n   {%- if yes %}\n   y\n   {%- endif %}\n", "{% if yes -%}\n\n  x  \n\n{%- endif %}\n\n",
+    "x\n   {%- if yes %}\n   y\n   {%- endif %}\n", "{% if yes -%}\n\n  x  \n\n{%- endif %}\n\n",
     "a\n  {% if yes %}b{% endif %}  {% if yes %}c{% endif %}\nd", "{% set x = 'a' %}  {{ x }}", "\t{% if yes %}\n\tx\n\t{% endif %}",
 ]
 

@@ -8,7 +8,13 @@
 namespace tessera {
 
 ChatTemplate ChatTemplate::of_text(std::string text, const std::string& origin) {
-  return ChatTemplate(internal::jinja::parse_program(internal::jinja::SourceText(text, origin)));
+  auto program = std::make_shared<internal::jinja::Program>(std::move(text), origin);
+  internal::jinja::Parser(*program).run();
+  return ChatTemplate(std::move(program));
+}
+
+const std::string& ChatTemplate::source() const {
+  return program_->original;
 }
 
 bool ChatTemplate::marks_generation() const {

@@ -3,10 +3,11 @@
 //   const ChatTemplate chat = ChatTemplate::of_text(text, "model/chat_template.jinja");
 //   const RenderedChat rendered = chat.render({{"messages", messages}, {"add_generation_prompt", false}});
 //
-// The language is the part of Jinja2 that templates use, with Python's meaning of every value and operator, in
-// transformers' environment: trim_blocks, lstrip_blocks, break and continue, {% generation %}, raise_exception,
-// strftime_now, and a tojson that leaves characters as they are. A template comes from strangers: it reaches no file,
-// and RenderLimits bound what it may take. Immutable after parsing, so any number of threads may use one.
+// The language is the part of Jinja2 that published templates use, with Python's meaning of every value and operator;
+// what is left out is refused by name. The environment is transformers': trim_blocks, lstrip_blocks, break and
+// continue, {% generation %}, raise_exception, strftime_now, and a tojson that leaves characters as they are. A
+// template comes from strangers: it reaches no file, and RenderLimits bound what it may take. Immutable after parsing,
+// so any number of threads may use one.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ struct RenderedChat {
 struct RenderLimits {
   std::size_t num_steps = 10'000'000;  // operations, values visited, and 64 bytes of text made
   std::size_t output_bytes = 64 * 1024 * 1024;
-  std::size_t depth = 200;  // macros and recursive loops within each other, and levels of nested values
+  std::size_t depth = 200;  // levels of nested values
 };
 
 struct RenderOptions {
@@ -57,6 +58,8 @@ class ChatTemplate {
   // `origin` is what messages call the template, usually its path. Throws UsageError with line, column and what was
   // expected there.
   static ChatTemplate of_text(std::string text, const std::string& origin);
+
+  const std::string& source() const;  // the text as it was given
 
   // Whether it marks with {% generation %} what the model is to write.
   bool marks_generation() const;

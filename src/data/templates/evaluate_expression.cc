@@ -1,198 +1,136 @@
 #include <fmt/format.h>
 
 #include "core/text.h"
-#include "data/templates/attributes.h"
-#include "data/templates/compare.h"
 #include "data/templates/evaluator.h"
-#include "data/templates/python_text.h"
-#include "data/templates/sequence.h"
+#include "data/templates/functions.h"
+#include "data/templates/python.h"
 
 namespace tessera::internal::jinja {
 
 Value Evaluator::evaluate(const Expression& expression, const ScopePtr& scope) {
   const PlaceGuard guard(rendering_, expression.offset);
-  return std::visit([&](const auto& form) { return visit(form, scope); }, expression.form);
+  return value_of(expression, scope);
 }
 
-bool Evaluator::truth(const Expression& expression, const ScopePtr& scope) {
-  return truth_of(rendering_, evaluate(expression, scope));
+Value Evaluator::value_of(const Expression& expression, const ScopePtr& scope) {
+  using Kind = Expression::Kind;
+  const auto part = [&](std::size_t index) { return evaluate(*expression.parts[index], scope); };
+  switch (expression.kind) {
+    case Kind::kConstant:
+      return expression.value;
+    case Kind::kName:
+      return value_of_name(expression.name, scope);
+    case Kind::kList:
+    case Kind::kTuple:
+      return rendering_.list(arguments_of(expression, scope).positional, expression.kind == Kind::kTuple);
+    case Kind::kDict:
+      return value_of_dict(expression, scope);
+    case Kind::kOperation:
+      return value_of_operation(expression, scope);
+    case Kind::kNot:
+      return Value(!truth_of(part(0)));
+    case Kind::kNegative:
+      return negative(rendering_, part(0));
+    case Kind::kConditional:
+      if (truth_of(part(0))) return part(1);
+      if (expression.parts[2] != nullptr) return part(2);
+      return Value::undefined("the condition of this 'if' is false, and it has no 'else'");
+    case Kind::kAttribute:
+      return attribute_of(rendering_, part(0), expression.name);
+    case Kind::kItem: {
+      const Value base = part(0);
+      return item_of(rendering_, base, part(1));
+    }
+    case Kind::kSlice:
+      return value_of_slice(expression, scope);
+    case Kind::kCall:
+      return value_of_call(expression, scope);
+    case Kind::kFilter:
+    case Kind::kTest: {
+      const Value value = part(0);
+      const bool is_filter = expression.kind == Kind::kFilter;
+      const Function& function =
+          is_filter ? filter_of(rendering_, expression.name) : test_of(rendering_, expression.name);
+      return call_function(rendering_, function, value, arguments_of(expression, scope));
+    }
+  }
+  return {};
 }
 
-Value Evaluator::visit(const Constant& form, const ScopePtr&) {
-  return form.value;
-}
-
-Value Evaluator::visit(const Variable& form, const ScopePtr& scope) {
+Value Evaluator::value_of_name(const std::string& name, const ScopePtr& scope) {
   std::size_t num_looked_at = 0;
-  const Value* const value = scope->find(form.name, num_looked_at);
+  const Value* const value = scope->find(name, num_looked_at);
   rendering_.spend(num_looked_at / 8);
   if (value != nullptr) return *value;
-  if (const GlobalFunction* global = find_global(form.name)) {
-    return rendering_.make<Function>(global->name, global->body);
+  if (const Function* global = find_function(globals(), name)) return rendering_.make<BoundFunction>(*global, Value());
+  for (const char* unsupported : {"cycler", "dict", "joiner", "lipsum"}) {
+    if (name == unsupported) rendering_.refuse(fmt::format("{} is not supported", name));
   }
-  return Value::undefined(fmt::format("'{}' is undefined", printable(form.name, 60)));
+  return Value::undefined(fmt::format("'{}' is undefined", printable(name, 60)));
 }
 
-Value Evaluator::visit(const ItemList& form, const ScopePtr& scope) {
-  Values items;
-  for (const ExpressionPtr& item : form.items) items.push_back(evaluate(*item, scope));
-  return form.is_tuple ? rendering_.tuple(std::move(items)) : rendering_.list(std::move(items));
-}
-
-Value Evaluator::visit(const DictLiteral& form, const ScopePtr& scope) {
-  std::vector<std::pair<Value, Value>> entries;
-  for (const auto& [key_form, value_form] : form.entries) {
-    const Value key = evaluate(*key_form, scope);
-    check_hashable(rendering_, key);
-    const Value value = evaluate(*value_form, scope);
-    set_entry(rendering_, entries, key, value);
+Value Evaluator::value_of_dict(const Expression& dict, const ScopePtr& scope) {
+  Entries entries;
+  for (std::size_t i = 0; i < dict.parts.size(); i += 2) {
+    const Value key = evaluate(*dict.parts[i], scope);
+    if (key.text() == nullptr && !key.is_integer()) {
+      rendering_.refuse(fmt::format("a key of type '{}' is not supported", key.type_name()));
+    }
+    rendering_.spend(1 + entries.size());
+    for (const auto& [known, value] : entries) {
+      if (are_equal(rendering_, known, key)) rendering_.refuse("a key that appears twice is not supported");
+    }
+    entries.emplace_back(key, evaluate(*dict.parts[i + 1], scope));
   }
   return rendering_.dict(std::move(entries));
 }
 
-Value Evaluator::visit(const Concatenation& form, const ScopePtr& scope) {
-  std::string text;
-  for (const ExpressionPtr& part : form.parts) append_str(rendering_, text, evaluate(*part, scope));
-  return rendering_.text(std::move(text));
-}
-
-Value Evaluator::visit(const Arithmetic& form, const ScopePtr& scope) {
-  const Value left = evaluate(*form.left, scope);
-  const Value right = evaluate(*form.right, scope);
-  return calculate(rendering_, form.operation, left, right);
-}
-
-Value Evaluator::visit(const Sign& form, const ScopePtr& scope) {
-  const Value operand = evaluate(*form.operand, scope);
-  return form.is_negative ? negative(rendering_, operand) : positive(rendering_, operand);
-}
-
-Value Evaluator::visit(const Negation& form, const ScopePtr& scope) {
-  return Value(!truth(*form.operand, scope));
-}
-
-Value Evaluator::visit(const AndOr& form, const ScopePtr& scope) {
-  Value left = evaluate(*form.left, scope);
-  return truth_of(rendering_, left) == form.is_and ? evaluate(*form.right, scope) : left;
-}
-
-Value Evaluator::visit(const Comparison& form, const ScopePtr& scope) {
-  Value left = evaluate(*form.first, scope);
-  for (const Comparison::Link& link : form.links) {
-    Value right = evaluate(*link.right, scope);
-    const bool holds = link.symbol == "in"       ? contains_item(rendering_, right, left)
-                       : link.symbol == "not in" ? !contains_item(rendering_, right, left)
-                                                 : compare(rendering_, left, link.symbol, right);
-    if (!holds) return Value(false);
-    left = std::move(right);
+Value Evaluator::value_of_operation(const Expression& operation, const ScopePtr& scope) {
+  Value left = evaluate(*operation.parts[0], scope);
+  const bool is_and = operation.name == "and";
+  if (is_and || operation.name == "or") {
+    return truth_of(left) == is_and ? evaluate(*operation.parts[1], scope) : left;
   }
-  return Value(true);
+  return calculate(rendering_, operation.name, left, evaluate(*operation.parts[1], scope));
 }
 
-Value Evaluator::visit(const Conditional& form, const ScopePtr& scope) {
-  if (truth(*form.test, scope)) return evaluate(*form.chosen, scope);
-  if (form.otherwise != nullptr) return evaluate(*form.otherwise, scope);
-  return Value::undefined("the condition of this 'if' is false, and it has no 'else'");
+Value Evaluator::value_of_slice(const Expression& slice, const ScopePtr& scope) {
+  Value parts[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    if (slice.parts[i] != nullptr) parts[i] = evaluate(*slice.parts[i], scope);
+  }
+  return slice_of(rendering_, parts[0], parts[1], parts[2], parts[3]);
 }
 
-Value Evaluator::visit(const AttributeAccess& form, const ScopePtr& scope) {
-  return attribute_of(rendering_, evaluate(*form.base, scope), form.name);
+// Methods are called without making a value of them first.
+Value Evaluator::value_of_call(const Expression& expression, const ScopePtr& scope) {
+  const Expression& callee = *expression.parts[0];
+  if (callee.kind == Expression::Kind::kAttribute) {
+    const Value base = evaluate(*callee.parts[0], scope);
+    if (const Function* method = find_method(rendering_, base, callee.name)) {
+      return call_function(rendering_, *method, base, arguments_of(expression, scope));
+    }
+    const Value function = attribute_of(rendering_, base, callee.name);
+    return call(rendering_, function, arguments_of(expression, scope));
+  }
+  const Value function = evaluate(callee, scope);
+  return call(rendering_, function, arguments_of(expression, scope));
 }
 
-Value Evaluator::visit(const ItemAccess& form, const ScopePtr& scope) {
-  const Value base = evaluate(*form.base, scope);
-  return item_of(rendering_, base, evaluate(*form.key, scope));
-}
-
-Value Evaluator::visit(const SliceAccess& form, const ScopePtr& scope) {
-  const Value base = evaluate(*form.base, scope);
-  const auto bound = [&](const ExpressionPtr& expression) {
-    return expression == nullptr ? Value() : evaluate(*expression, scope);
-  };
-  const Value start = bound(form.start), stop = bound(form.stop), step = bound(form.step);
-  rendering_.check_defined(base);
-  auto part = find_slice(rendering_, base, start, stop, step);
-  return part ? *std::move(part) : Value::undefined(fmt::format("'{} object' cannot be sliced", base.type_name()));
-}
-
-Arguments Evaluator::arguments_of(const CallArguments& arguments, const ScopePtr& scope) {
-  Arguments values;
-  for (const ExpressionPtr& value : arguments.positional) values.positional.push_back(evaluate(*value, scope));
-  if (arguments.more_positional != nullptr) {
-    for (Value& value : items_of(rendering_, evaluate(*arguments.more_positional, scope))) {
-      values.positional.push_back(std::move(value));
+// All parts but the first, which is what they are given to; of lists and tuples all parts.
+Arguments Evaluator::arguments_of(const Expression& expression, const ScopePtr& scope) {
+  const bool is_list = expression.kind == Expression::Kind::kList || expression.kind == Expression::Kind::kTuple;
+  const std::size_t first_named = expression.parts.size() - expression.keywords.size();
+  Arguments arguments;
+  for (std::size_t i = is_list ? 0 : 1; i < expression.parts.size(); ++i) {
+    Value value = evaluate(*expression.parts[i], scope);
+    if (i < first_named) {
+      arguments.positional.push_back(std::move(value));
+    } else {
+      arguments.named.emplace_back(expression.keywords[i - first_named], std::move(value));
     }
   }
-  const auto add_named = [&](const std::string& name, Value value) {
-    for (const auto& [known, old] : values.named) {
-      if (known == name) rendering_.refuse(fmt::format("got two values for '{}'", printable(name, 60)));
-    }
-    rendering_.spend(1 + values.named.size() / 8);
-    values.named.emplace_back(name, std::move(value));
-  };
-  for (const auto& [name, value] : arguments.named) add_named(name, evaluate(*value, scope));
-  if (arguments.more_named == nullptr) return values;
-  const Value more = evaluate(*arguments.more_named, scope);
-  if (more.dict() == nullptr) rendering_.refuse("argument after ** must be a mapping");
-  for (const auto& [name, value] : more.dict()->entries) {
-    if (name.text() == nullptr) rendering_.refuse("keywords must be strings");
-    add_named(*name.text(), value);
-  }
-  return values;
-}
-
-// Methods and global functions are called without making a value of them first.
-Value Evaluator::visit(const CallExpression& form, const ScopePtr& scope) {
-  return call_function(form, {}, scope);
-}
-
-// `given`: named arguments that come before those of the call, such as caller.
-Value Evaluator::call_function(const CallExpression& form, Arguments given, const ScopePtr& scope) {
-  const auto all_arguments = [&] {
-    Arguments arguments = arguments_of(form.arguments, scope);
-    for (auto& named : given.named) arguments.named.push_back(std::move(named));
-    return arguments;
-  };
-  if (const auto* access = std::get_if<AttributeAccess>(&form.function->form)) {
-    const Value base = evaluate(*access->base, scope);
-    if (const Method::Body method = find_method(base, access->name)) {
-      return call_method(rendering_, method, access->name, base, all_arguments());
-    }
-    const Value function = attribute_of(rendering_, base, access->name);
-    return call(rendering_, function, all_arguments());
-  }
-  if (const auto* variable = std::get_if<Variable>(&form.function->form)) {
-    std::size_t num_looked_at = 0;
-    const GlobalFunction* const global = find_global(variable->name);
-    if (global != nullptr && scope->find(variable->name, num_looked_at) == nullptr) {
-      return global->body(rendering_, all_arguments());
-    }
-  }
-  const Value function = evaluate(*form.function, scope);
-  return call(rendering_, function, all_arguments());
-}
-
-Value Evaluator::visit(const FilterUse& form, const ScopePtr& scope) {
-  return apply_filter(form, form.base == nullptr ? *block_value_ : evaluate(*form.base, scope), scope);
-}
-
-Value Evaluator::apply_filter(const FilterUse& use, const Value& value, const ScopePtr& scope) {
-  if (use.filter == nullptr) rendering_.refuse(unknown_filter(use.name));
-  return use.filter(rendering_, value, arguments_of(use.arguments, scope));
-}
-
-// The filters of a block, of which the first has no base.
-Value Evaluator::apply_chain(const Expression& filters, const Value& value, const ScopePtr& scope) {
-  const Value* const outer = std::exchange(block_value_, &value);
-  Value result = evaluate(filters, scope);
-  block_value_ = outer;
-  return result;
-}
-
-Value Evaluator::visit(const TestUse& form, const ScopePtr& scope) {
-  const Value value = evaluate(*form.base, scope);
-  if (form.test == nullptr) rendering_.refuse(unknown_test(form.name));
-  return Value(form.test(rendering_, value, arguments_of(form.arguments, scope)));
+  return arguments;
 }
 
 }  // namespace tessera::internal::jinja

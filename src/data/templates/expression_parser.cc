@@ -1,10 +1,10 @@
 // Expressions, in Jinja2's order of operators: conditions bind least, then or, and, not, comparisons, + -, ~, * / // %,
-// **, signs, and filters and tests most.
+// signs, and filters and tests most.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "core/text.h"
 #include "data/templates/parser.h"
 
 namespace tessera::internal::jinja {
@@ -13,221 +13,241 @@ namespace {
 // Levels of expressions within each other, and of a chain such as a + b + c: evaluation recurses through them.
 constexpr std::size_t kMaxExpressionHeight = 200;
 
+// From those that bind least; all of a level bind alike, from the left.
+constexpr std::string_view kOperators[][8] = {{"or"},     {"and"}, {"==", "!=", "<", "<=", ">", ">=", "in", "not in"},
+                                              {"+", "-"}, {"~"},   {"*", "/", "//", "%"}};
+constexpr std::size_t kComparisonLevel = 2;
+
 }  // namespace
 
-ExpressionPtr Parser::make(Offset offset, ExpressionForm form) const {
-  const std::size_t height = 1 + height_within(form);
-  if (height > kMaxExpressionHeight) {
-    source_.refuse(offset, fmt::format("this expression has more than {} levels", kMaxExpressionHeight));
+ExpressionPtr Parser::make(Kind kind, Offset offset, ExpressionPtr first, ExpressionPtr second) const {
+  auto expression = std::make_unique<Expression>(Expression{kind, offset});
+  if (first != nullptr) expression->parts.push_back(std::move(first));
+  if (second != nullptr) expression->parts.push_back(std::move(second));
+  return checked(std::move(expression));
+}
+
+// With its height, when all its parts are there.
+ExpressionPtr Parser::checked(ExpressionPtr expression) const {
+  for (const ExpressionPtr& part : expression->parts) {
+    if (part != nullptr) expression->height = std::max(expression->height, part->height + 1);
   }
-  return std::make_unique<Expression>(Expression{offset, height, std::move(form)});
+  if (expression->height > kMaxExpressionHeight) {
+    source_.refuse(expression->offset, fmt::format("this expression has more than {} levels", kMaxExpressionHeight));
+  }
+  return expression;
 }
 
 ExpressionPtr Parser::parse_expression() {
   if (++depth_ > kMaxExpressionHeight) {
     refuse(fmt::format("expressions are nested more than {} levels deep", kMaxExpressionHeight));
   }
-  const Offset offset = current().offset;
-  const std::size_t num_unknown = unknown_.size();
-  ExpressionPtr chosen = parse_or();
-  while (skip_if("if")) {
-    ExpressionPtr test = parse_or();
-    ExpressionPtr otherwise = skip_if("else") ? parse_expression() : nullptr;
-    chosen = make(offset, Conditional{std::move(test), std::move(chosen), std::move(otherwise)});
-    unknown_.resize(num_unknown);
+  ExpressionPtr chosen = parse_binary();
+  while (current().is("if")) {
+    const Offset offset = next().offset;
+    ExpressionPtr test = parse_binary();
+    ExpressionPtr conditional = make(Kind::kConditional, offset, std::move(test), std::move(chosen));
+    conditional->parts.push_back(skip_if("else") ? parse_expression() : nullptr);
+    chosen = checked(std::move(conditional));
   }
   --depth_;
   return chosen;
 }
 
-ExpressionPtr Parser::parse_or() {
-  ExpressionPtr left = parse_and();
-  while (current().is_name("or")) {
-    const Offset offset = next().offset;
-    left = make(offset, AndOr{false, std::move(left), parse_and()});
+std::string_view Parser::operator_here(std::size_t level) const {
+  const bool is_not_in = current().is("not") && following().is("in");
+  for (const std::string_view symbol : kOperators[level]) {
+    if (is_not_in ? symbol == "not in" : current().is(symbol)) return symbol;
   }
-  return left;
+  return "";
 }
 
-ExpressionPtr Parser::parse_and() {
-  ExpressionPtr left = parse_not();
-  while (current().is_name("and")) {
+ExpressionPtr Parser::parse_binary(std::size_t level) {
+  if (level == kComparisonLevel && current().is("not")) return parse_not();
+  if (level == std::size(kOperators)) return parse_unary();
+  ExpressionPtr left = parse_binary(level + 1);
+  for (std::string_view symbol = operator_here(level); !symbol.empty(); symbol = operator_here(level)) {
     const Offset offset = next().offset;
-    left = make(offset, AndOr{true, std::move(left), parse_not()});
+    if (symbol == "not in") next();
+    ExpressionPtr right = parse_binary(level + 1);
+    left = make(Kind::kOperation, offset, std::move(left), std::move(right));
+    left->name = symbol;
+    if (level == kComparisonLevel && !operator_here(level).empty()) {
+      refuse("comparisons in a chain are not supported: join them by 'and'");
+    }
   }
+  if (current().is("**")) refuse("the operator ** is not supported");
   return left;
 }
 
 ExpressionPtr Parser::parse_not() {
-  std::vector<Offset> negations;
-  while (current().is_name("not")) negations.push_back(next().offset);
-  ExpressionPtr operand = parse_comparison();
-  for (; !negations.empty(); negations.pop_back()) operand = make(negations.back(), Negation{std::move(operand)});
+  std::vector<Offset> offsets;
+  while (current().is("not")) offsets.push_back(next().offset);
+  ExpressionPtr operand = parse_binary(kComparisonLevel);
+  for (; !offsets.empty(); offsets.pop_back()) operand = make(Kind::kNot, offsets.back(), std::move(operand));
   return operand;
 }
 
-ExpressionPtr Parser::parse_comparison() {
-  static constexpr std::array<std::string_view, 6> kSymbols = {"==", "!=", "<", "<=", ">", ">="};
-  const Offset offset = current().offset;
-  ExpressionPtr first = parse_sum();
-  std::vector<Comparison::Link> links;
-  while (true) {
-    const bool is_symbol = current().kind == Token::Kind::kOperator &&
-                           std::find(kSymbols.begin(), kSymbols.end(), current().text) != kSymbols.end();
-    if (is_symbol || current().is_name("in")) {
-      std::string symbol = next().text;
-      links.push_back({std::move(symbol), parse_sum()});
-    } else if (current().is_name("not") && following().is_name("in")) {
-      next();
-      next();
-      links.push_back({"not in", parse_sum()});
-    } else {
-      break;
-    }
-  }
-  return links.empty() ? std::move(first) : make(offset, Comparison{std::move(first), std::move(links)});
-}
-
-ExpressionPtr Parser::parse_sum() {
-  ExpressionPtr left = parse_concatenation();
-  while (current().is_operator("+") || current().is_operator("-")) {
-    const Token symbol = next();
-    const Operation operation = symbol.text == "+" ? Operation::kAdd : Operation::kSubtract;
-    left = make(symbol.offset, Arithmetic{operation, std::move(left), parse_concatenation()});
-  }
-  return left;
-}
-
-ExpressionPtr Parser::parse_concatenation() {
-  const Offset offset = current().offset;
-  std::vector<ExpressionPtr> parts;
-  parts.push_back(parse_product());
-  while (skip_if("~")) parts.push_back(parse_product());
-  return parts.size() == 1 ? std::move(parts[0]) : make(offset, Concatenation{std::move(parts)});
-}
-
-ExpressionPtr Parser::parse_product() {
-  ExpressionPtr left = parse_power();
-  while (true) {
-    const Token symbol = current();
-    const auto operation = symbol.is_operator("*")    ? Operation::kMultiply
-                           : symbol.is_operator("/")  ? Operation::kDivide
-                           : symbol.is_operator("//") ? Operation::kFloorDivide
-                                                      : Operation::kRemainder;
-    if (operation == Operation::kRemainder && !symbol.is_operator("%")) return left;
-    next();
-    left = make(symbol.offset, Arithmetic{operation, std::move(left), parse_power()});
-  }
-}
-
-ExpressionPtr Parser::parse_power() {
-  ExpressionPtr left = parse_unary();
-  while (current().is_operator("**")) {
-    const Offset offset = next().offset;
-    left = make(offset, Arithmetic{Operation::kPower, std::move(left), parse_unary()});
-  }
-  return left;
-}
-
-// Of -x|abs, the filter takes -x; of -x.y, the sign takes x.y.
-ExpressionPtr Parser::parse_unary(bool with_filters) {
-  std::vector<Token> signs;
-  while (current().is_operator("-") || current().is_operator("+")) signs.push_back(next());
+// Of -x|f, the filter takes -x; of -x.y, the sign takes x.y.
+ExpressionPtr Parser::parse_unary() {
+  std::vector<Offset> offsets;
+  while (current().is("-")) offsets.push_back(next().offset);
   ExpressionPtr value = parse_postfix(parse_primary());
-  for (; !signs.empty(); signs.pop_back()) {
-    value = make(signs.back().offset, Sign{signs.back().text == "-", std::move(value)});
+  for (; !offsets.empty(); offsets.pop_back()) value = make(Kind::kNegative, offsets.back(), std::move(value));
+  while (current().is("|") || current().is("is")) {
+    value = skip_if("|") ? parse_filter(std::move(value)) : parse_test(std::move(value));
   }
-  return with_filters ? parse_filters_and_tests(std::move(value)) : std::move(value);
+  return value;
 }
 
 ExpressionPtr Parser::parse_primary() {
   const Token token = current();
+  ExpressionPtr constant = make(Kind::kConstant, token.offset);
   switch (token.kind) {
-    case Token::Kind::kName: {
-      next();
-      if (token.text == "true" || token.text == "True") return make(token.offset, Constant{Value(true)});
-      if (token.text == "false" || token.text == "False") return make(token.offset, Constant{Value(false)});
-      if (token.text == "none" || token.text == "None") return make(token.offset, Constant{Value()});
-      for (Signature* macro : macros_) {
-        macro->uses_caller = macro->uses_caller || token.text == "caller";
-        macro->uses_kwargs = macro->uses_kwargs || token.text == "kwargs";
-        macro->uses_varargs = macro->uses_varargs || token.text == "varargs";
+    case Token::Kind::kName:
+      if (is_one_of({"true", "True", "false", "False"})) {
+        constant->value = Value(token.text == "true" || token.text == "True");
+      } else if (!is_one_of({"none", "None"})) {
+        constant->kind = Kind::kName;
+        constant->name = token.text;
       }
-      return make(token.offset, Variable{token.text});
-    }
+      next();
+      return constant;
     case Token::Kind::kText: {
       std::string text;
       while (current().kind == Token::Kind::kText) text += next().text;  // "a" "b" is "ab"
-      return make(token.offset, Constant{Value(std::move(text))});
+      constant->value = Value(std::move(text));
+      return constant;
     }
-    case Token::Kind::kInteger:
+    case Token::Kind::kInteger: {
+      const auto whole = parse_integer(token.text);
+      if (!whole) refuse(kBeyond64Bits);
+      constant->value = Value(static_cast<std::int64_t>(*whole));
       next();
-      return make(token.offset, Constant{Value(token.integer)});
+      return constant;
+    }
     case Token::Kind::kReal:
-      next();
-      return make(token.offset, Constant{Value(token.real)});
+      constant->value = Value(parse_real(next().text).value_or(0));
+      return constant;
     default:
-      if (token.is_operator("(")) return parse_parentheses();
-      if (token.is_operator("[")) return parse_list();
-      if (token.is_operator("{")) return parse_dict();
-      refuse_found("a value");
+      if (skip_if("{")) return parse_dict(token.offset);
+      if (skip_if("[")) {
+        constant->kind = Kind::kList;
+        parse_separated("]", [&] { constant->parts.push_back(parse_expression()); });
+        return checked(std::move(constant));
+      }
+      if (!skip_if("(")) refuse_found("a value");
+      constant = parse_tuple(/*with_conditionals=*/true, /*may_be_empty=*/true);
+      expect(")");
+      return constant;
   }
 }
 
-ExpressionPtr Parser::parse_parentheses() {
-  expect("(");
-  ExpressionPtr value = parse_tuple(/*with_conditionals=*/true, {}, /*may_be_empty=*/true);
-  expect(")");
-  return value;
-}
-
-ExpressionPtr Parser::parse_list() {
-  const Offset offset = expect("[");
-  std::vector<ExpressionPtr> items;
-  while (!current().is_operator("]")) {
-    if (!items.empty()) expect(",");
-    if (current().is_operator("]")) break;
-    items.push_back(parse_expression());
-  }
-  expect("]");
-  return make(offset, ItemList{std::move(items), false});
-}
-
-ExpressionPtr Parser::parse_dict() {
-  const Offset offset = expect("{");
-  DictLiteral dict;
-  while (!current().is_operator("}")) {
-    if (!dict.entries.empty()) expect(",");
-    if (current().is_operator("}")) break;
-    ExpressionPtr key = parse_expression();
+// Behind its bracket.
+ExpressionPtr Parser::parse_dict(Offset offset) {
+  ExpressionPtr dict = make(Kind::kDict, offset);
+  parse_separated("}", [&] {
+    dict->parts.push_back(parse_expression());
     expect(":");
-    dict.entries.emplace_back(std::move(key), parse_expression());
-  }
-  expect("}");
-  return make(offset, std::move(dict));
-}
-
-bool Parser::is_tuple_end(Names ends) const {
-  const Token& token = current();
-  if (token.kind == Token::Kind::kPrintEnd || token.kind == Token::Kind::kTagEnd || token.is_operator(")")) return true;
-  return token.kind == Token::Kind::kName && std::find(ends.begin(), ends.end(), token.text) != ends.end();
+    dict->parts.push_back(parse_expression());
+  });
+  return checked(std::move(dict));
 }
 
 // One expression, or several with commas between them.
-ExpressionPtr Parser::parse_tuple(bool with_conditionals, Names ends, bool may_be_empty) {
-  const Offset offset = current().offset;
-  std::vector<ExpressionPtr> items;
-  bool is_tuple = false;
-  while (true) {
-    if (!items.empty()) expect(",");
-    if (is_tuple_end(ends)) break;
-    items.push_back(with_conditionals ? parse_expression() : parse_or());
-    if (!current().is_operator(",")) break;
-    is_tuple = true;
+ExpressionPtr Parser::parse_tuple(bool with_conditionals, bool may_be_empty) {
+  const auto is_end = [&] {
+    return current().kind == Token::Kind::kPrintEnd || current().kind == Token::Kind::kTagEnd || current().is(")");
+  };
+  ExpressionPtr tuple = make(Kind::kTuple, current().offset);
+  if (is_end()) {
+    if (!may_be_empty) refuse_found("an expression");
+    return tuple;
   }
-  if (!is_tuple && !items.empty()) return std::move(items[0]);
-  if (!is_tuple && !may_be_empty) refuse_found("an expression");
-  return make(offset, ItemList{std::move(items), true});
+  ExpressionPtr first = with_conditionals ? parse_expression() : parse_binary();
+  if (!current().is(",")) return first;
+  tuple->parts.push_back(std::move(first));
+  while (skip_if(",")) {
+    if (!is_end()) tuple->parts.push_back(with_conditionals ? parse_expression() : parse_binary());
+  }
+  return checked(std::move(tuple));
+}
+
+ExpressionPtr Parser::parse_postfix(ExpressionPtr base) {
+  while (true) {
+    const Offset offset = current().offset;
+    if (skip_if(".")) {
+      base = make(Kind::kAttribute, offset, std::move(base));
+      base->name = expect_name();
+    } else if (skip_if("[")) {
+      base = parse_brackets(std::move(base));
+    } else if (current().is("(")) {
+      const Offset begin = base->offset;
+      base = make(Kind::kCall, begin, std::move(base));
+      parse_arguments(*base);
+      base = checked(std::move(base));
+    } else {
+      return base;
+    }
+  }
+}
+
+// A key or a slice.
+ExpressionPtr Parser::parse_brackets(ExpressionPtr base) {
+  const Offset offset = current().offset;
+  const auto parse_bound = [&] { return current().is("]") || current().is(":") ? nullptr : parse_expression(); };
+  ExpressionPtr first = parse_bound();
+  if (!current().is(":")) {
+    if (first == nullptr) refuse_found("an index");
+    expect("]");
+    return make(Kind::kItem, offset, std::move(base), std::move(first));
+  }
+  ExpressionPtr slice = make(Kind::kSlice, offset, std::move(base));
+  slice->parts.push_back(std::move(first));
+  expect(":");
+  slice->parts.push_back(parse_bound());
+  slice->parts.push_back(skip_if(":") ? parse_bound() : nullptr);
+  expect("]");
+  return checked(std::move(slice));
+}
+
+ExpressionPtr Parser::parse_filter(ExpressionPtr base) {
+  ExpressionPtr filter = make(Kind::kFilter, current().offset, std::move(base));
+  filter->name = expect_name();
+  if (current().is("(")) parse_arguments(*filter);
+  return checked(std::move(filter));
+}
+
+ExpressionPtr Parser::parse_test(ExpressionPtr base) {
+  ExpressionPtr test = make(Kind::kTest, expect("is"), std::move(base));
+  const bool is_negated = skip_if("not");
+  test->name = expect_name();
+  const bool is_literal = current().kind == Token::Kind::kText || current().kind == Token::Kind::kInteger ||
+                          current().is("[") ||
+                          (is_name() && !is_one_of({"and", "else", "if", "in", "not", "or", "is"}));
+  if (current().is("(")) {
+    parse_arguments(*test);
+  } else if (is_literal) {
+    test->parts.push_back(parse_postfix(parse_primary()));
+  }
+  if (current().is("is")) refuse("tests cannot be chained: x is a is b");
+  const Offset offset = test->offset;
+  test = checked(std::move(test));
+  return is_negated ? make(Kind::kNot, offset, std::move(test)) : std::move(test);
+}
+
+void Parser::parse_arguments(Expression& call) {
+  expect("(");
+  parse_separated(")", [&] {
+    if (current().is("*") || current().is("**")) refuse("arguments by * and ** are not supported");
+    if (is_name() && following().is("=")) {
+      call.keywords.push_back(next().text);
+      next();
+    } else if (!call.keywords.empty()) {
+      refuse("expected name=value: only these may follow named values");
+    }
+    call.parts.push_back(parse_expression());
+  });
 }
 
 }  // namespace tessera::internal::jinja

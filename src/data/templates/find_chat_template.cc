@@ -47,14 +47,12 @@ NamedTemplates templates_of_config(const fs::path& folder, const Json& config) {
   return found;
 }
 
-std::optional<std::string> token_text(const Json& tokens, std::string_view key) {
-  const auto found = tokens.find(key);
-  if (found == tokens.end()) return std::nullopt;
-  if (found->is_string()) return found->get<std::string>();
-  if (!found->is_object()) return std::nullopt;
-  const auto content = found->find("content");
-  if (content == found->end() || !content->is_string()) return std::nullopt;
-  return content->get<std::string>();
+// A text, or {"content": text}.
+std::optional<std::string> token_text(const Json& tokens, const char* key) {
+  if (!tokens.is_object()) return std::nullopt;
+  Json token = tokens.value(key, Json());
+  if (token.is_object()) token = Json(token.value("content", Json()));
+  return token.is_string() ? std::optional(token.get<std::string>()) : std::nullopt;
 }
 
 }  // namespace
@@ -78,8 +76,8 @@ Json special_token_texts(const fs::path& folder, const Json& tokenizer_config) {
   const Json others = is_file(map) ? read_json_file(map) : Json::object();
   Json texts = Json::object();
   for (const char* name : kNames) {
-    auto text = others.is_object() ? token_text(others, name) : std::nullopt;
-    if (!text && tokenizer_config.is_object()) text = token_text(tokenizer_config, name);
+    auto text = token_text(others, name);
+    if (!text) text = token_text(tokenizer_config, name);
     if (text) texts[name] = *text;
   }
   return texts;

@@ -1,5 +1,4 @@
-// Tokens to a Program. One class in three files: statements (parser.cc), expressions (expression_parser.cc), and
-// what follows values in them (postfix_parser.cc).
+// Tokens to a Program. One class in two files: statements (parser.cc) and expressions (expression_parser.cc).
 #pragma once
 
 #include <initializer_list>
@@ -9,26 +8,27 @@
 #include <vector>
 
 #include "data/templates/syntax.h"
-#include "data/templates/token.h"
+#include "data/templates/tokens.h"
 
 namespace tessera::internal::jinja {
 
-// Throws UsageError with the place and what is expected there.
-std::shared_ptr<const Program> parse_program(SourceText source);
-
 class Parser {
  public:
-  Parser(const SourceText& source, Program& program);
+  // Throws UsageError with the place and what is expected there, here and later.
+  explicit Parser(Program& program);
 
-  Block parse_template();
+  void run();  // fills the program
 
  private:
   using Names = std::initializer_list<std::string_view>;
+  using Kind = Expression::Kind;
 
   // Tokens.
   const Token& current() const { return tokens_[at_]; }
   const Token& following() const { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
   Token next() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
+  bool is_name() const { return current().kind == Token::Kind::kName; }
+  bool is_one_of(Names names) const;
   bool skip_if(std::string_view name_or_operator);
   Offset expect(std::string_view name_or_operator);
   std::string expect_name();
@@ -39,39 +39,38 @@ class Parser {
   // Statements; each begins behind the tag's name.
   Block parse_block(Names ends);  // up to a tag of one of these names
   bool parse_statement(Block& block, Names ends);
+  Block parse_body(std::string_view end);  // and the tag that ends it
   Statement parse_tag();
   Statement parse_if(Offset offset), parse_for(Offset offset), parse_set(Offset offset), parse_macro(Offset offset);
-  Statement parse_call_block(Offset offset), parse_filter_block(Offset offset), parse_with(Offset offset);
-  Statement parse_generation(Offset offset), parse_loop_control(Offset offset, bool is_break);
-  void parse_signature(Signature& signature);
-  void parse_macro_body(MacroDefinition& macro, std::string_view end);
-  Block parse_body(std::string_view end);  // and the tag that ends it
-  Target parse_target(bool allows_members, Names ends), parse_target_part(bool allows_members);
+  Statement parse_capture(Offset offset, ExpressionPtr target, std::string_view end);
+  Block parse_apart(std::string_view end);  // a body that break and continue cannot leave
+  ExpressionPtr parse_target(), parse_target_part();
 
   // Expressions.
-  ExpressionPtr parse_expression(), parse_or(), parse_and(), parse_not(), parse_comparison(), parse_sum();
-  ExpressionPtr parse_concatenation(), parse_product(), parse_power(), parse_unary(bool with_filters = true);
-  ExpressionPtr parse_primary(), parse_list(), parse_dict(), parse_parentheses();
-  ExpressionPtr parse_tuple(bool with_conditionals = true, Names ends = {}, bool may_be_empty = false);
-  ExpressionPtr parse_postfix(ExpressionPtr base), parse_filters_and_tests(ExpressionPtr base);
-  ExpressionPtr parse_subscript(ExpressionPtr base), parse_filter(ExpressionPtr base), parse_test(ExpressionPtr base);
-  ExpressionPtr parse_item(ExpressionPtr base);
-  CallArguments parse_arguments();
-  std::string parse_dotted_name();
-  bool is_tuple_end(Names ends) const;
+  void parse_separated(std::string_view end, const auto& parse_one);  // by commas, up to the end
+  ExpressionPtr parse_expression(), parse_binary(std::size_t level = 0), parse_not(), parse_unary();
+  ExpressionPtr parse_primary(), parse_dict(Offset offset);
+  ExpressionPtr parse_tuple(bool with_conditionals = true, bool may_be_empty = false);
+  ExpressionPtr parse_postfix(ExpressionPtr base), parse_brackets(ExpressionPtr base);
+  ExpressionPtr parse_filter(ExpressionPtr base), parse_test(ExpressionPtr base);
+  void parse_arguments(Expression& call);
+  std::string_view operator_here(std::size_t level) const;  // "": another token
+  ExpressionPtr make(Kind kind, Offset offset, ExpressionPtr first = {}, ExpressionPtr second = {}) const;
+  ExpressionPtr checked(ExpressionPtr expression) const;
 
-  ExpressionPtr make(Offset offset, ExpressionForm form) const;
-
-  const SourceText& source_;
   Program& program_;
+  const SourceText& source_;
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
-  std::size_t depth_ = 0;              // of what is being parsed
-  std::size_t conditional_depth_ = 0;  // of {% if %}
-  std::size_t loop_depth_ = 0;         // of loops that break and continue can reach
-  std::vector<Signature*> macros_;     // around here
-  // Unknown filters and tests that are sure to be a mistake: those behind a condition may never run.
-  std::vector<std::pair<Offset, std::string>> unknown_;
+  std::size_t depth_ = 0;       // of what is being parsed
+  std::size_t loop_depth_ = 0;  // of loops that break and continue can reach
 };
+
+void Parser::parse_separated(std::string_view end, const auto& parse_one) {
+  while (!skip_if(end)) {
+    parse_one();
+    if (!current().is(end)) expect(",");
+  }
+}
 
 }  // namespace tessera::internal::jinja

@@ -5,11 +5,8 @@
 #include <cmath>
 #include <optional>
 
-#include "data/templates/arguments.h"
-#include "data/templates/compare.h"
-#include "data/templates/filters.h"
-#include "data/templates/python_text.h"
-#include "data/templates/sequence.h"
+#include "data/templates/functions.h"
+#include "data/templates/python.h"
 #include "data/templates/unicode_text.h"
 
 namespace tessera::internal::jinja {
@@ -43,8 +40,8 @@ class JsonWriter {
       text_ += number_text(*value.number());
     } else if (const std::string* text = value.text()) {
       write_text(*text);
-    } else if (const Values* items = value.items()) {
-      write_list(*items);
+    } else if (const List* list = value.list()) {
+      write_items('[', ']', list->items.size(), [&](std::size_t i) { write(list->items[i]); });
     } else if (const Dict* dict = value.dict()) {
       write_dict(*dict);
     } else {
@@ -58,8 +55,6 @@ class JsonWriter {
     return real_text(value);
   }
 
-  void write_code_unit(unsigned code) { text_ += fmt::format("\\u{:04x}", code); }
-
   void write_text(const std::string& value) {
     rendering_.spend_repeated(value.size(), 2);
     text_ += '"';
@@ -69,11 +64,10 @@ class JsonWriter {
       if (escape != std::string_view::npos) {
         text_ += '\\';
         text_ += kNames[escape];
-      } else if (c < 0x20 || (style_.is_ascii && c > 0x7E && c < 0x10000)) {
-        write_code_unit(c);
-      } else if (style_.is_ascii && c >= 0x10000) {
-        write_code_unit(0xD800 + ((c - 0x10000) >> 10));
-        write_code_unit(0xDC00 + ((c - 0x10000) & 0x3FF));
+      } else if (c >= 0x10000 && style_.is_ascii) {
+        text_ += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + (c & 0x3FF));
+      } else if (c < 0x20 || (c > 0x7E && style_.is_ascii)) {
+        text_ += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
       } else {
         text_.append(value, begin, end - begin);
       }
@@ -88,56 +82,31 @@ class JsonWriter {
     for (std::size_t i = 0; i < depth_; ++i) text_ += *style_.indent;
   }
 
-  void write_list(const Values& items) {
-    if (items.empty()) {
-      text_ += "[]";
-      return;
-    }
-    text_ += '[';
+  void write_items(char open, char close, std::size_t count, const auto& write_one) {
+    text_ += open;
     ++depth_;
-    for (std::size_t i = 0; i < items.size(); ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       if (i > 0) text_ += style_.between_items;
       new_line();
-      write(items[i]);
+      write_one(i);
     }
     --depth_;
-    new_line();
-    text_ += ']';
+    if (count > 0) new_line();
+    text_ += close;
   }
 
   void write_dict(const Dict& dict) {
-    if (dict.entries.empty()) {
-      text_ += "{}";
-      return;
-    }
-    std::vector<std::pair<Value, Value>> entries = dict.entries;
-    rendering_.spend(entries.size());
+    rendering_.spend(dict.entries.size());
+    Entries entries = dict.entries;
     if (style_.sorts_keys) {
       std::stable_sort(entries.begin(), entries.end(),
-                       [&](const auto& a, const auto& b) { return is_less(rendering_, a.first, b.first); });
+                       [&](const auto& a, const auto& b) { return order_of(rendering_, a.first, b.first) < 0; });
     }
-    text_ += '{';
-    ++depth_;
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (i > 0) text_ += style_.between_items;
-      new_line();
-      write_key(entries[i].first);
+    write_items('{', '}', entries.size(), [&](std::size_t i) {
+      write_text(str_of(rendering_, entries[i].first));
       text_ += style_.behind_keys;
       write(entries[i].second);
-    }
-    --depth_;
-    new_line();
-    text_ += '}';
-  }
-
-  void write_key(const Value& key) {
-    if (key.text() != nullptr) return write_text(*key.text());
-    if (!key.is_number() && !key.is_none()) {
-      rendering_.refuse(fmt::format("keys must be str, int, float, bool or None, not {}", key.type_name()));
-    }
-    text_ += '"';
-    write(key);
-    text_ += '"';
+    });
   }
 
   Rendering& rendering_;
@@ -148,31 +117,26 @@ class JsonWriter {
 
 }  // namespace
 
-Value tojson_filter(Rendering& rendering, const Value& value, const Arguments& arguments) {
-  const Parameters given(rendering, "tojson", arguments, {"ensure_ascii", "indent", "separators", "sort_keys"});
+Value tojson(const Call& call) {
   JsonStyle style;
-  style.is_ascii = given.boolean(0, false);
-  style.sorts_keys = given.boolean(3, false);
-  if (given.has(1) && !given.at(1).is_none()) {
-    if (given.at(1).text() != nullptr) {
-      style.indent = given.text(1, "");
-    } else {
-      const auto width = static_cast<std::size_t>(std::max<std::int64_t>(given.integer(1, 0), 0));
-      rendering.spend_repeated(1, width);
-      style.indent = std::string(width, ' ');
-    }
+  style.is_ascii = call.boolean(0, false);
+  style.sorts_keys = call.boolean(3, false);
+  if (!call.value_or(1, Value()).is_none()) {
+    const auto width = static_cast<std::size_t>(std::max<std::int64_t>(call.integer(1, 0), 0));
+    call.rendering.spend_repeated(1, width);
+    style.indent = std::string(width, ' ');
     style.between_items = ",";
   }
-  if (given.has(2) && !given.at(2).is_none()) {
-    const Values separators = items_of(rendering, given.at(2));
-    if (separators.size() != 2 || separators[0].text() == nullptr || separators[1].text() == nullptr) {
-      rendering.refuse("separators of tojson must be two texts");
+  if (const Value separators = call.value_or(2, Value()); !separators.is_none()) {
+    const Values both = items_of(call.rendering, separators);
+    if (both.size() != 2 || both[0].text() == nullptr || both[1].text() == nullptr) {
+      call.refuse("expects two texts as separators");
     }
-    style.between_items = *separators[0].text();
-    style.behind_keys = *separators[1].text();
+    style.between_items = *both[0].text();
+    style.behind_keys = *both[1].text();
   }
-  rendering.spend_text(style.between_items.size() + style.behind_keys.size());
-  return rendering.text(JsonWriter(rendering, style).run(value));
+  call.rendering.spend_text(style.between_items.size() + style.behind_keys.size());
+  return call.rendering.text(JsonWriter(call.rendering, style).run(call.self));
 }
 
 }  // namespace tessera::internal::jinja

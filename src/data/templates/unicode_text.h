@@ -1,34 +1,32 @@
-// Texts as Python's str sees them: characters instead of bytes, its white space, and upper and lower case. Texts are
+// Texts as Python's str sees them: characters instead of bytes, its white space, its cases and its parts. Texts are
 // well-formed UTF-8.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/tokenizer/characters.h"
 
 namespace tessera::internal::jinja {
 
-bool is_space(char32_t c);  // str.isspace
-bool is_word(char32_t c);   // \w of regular expressions
-bool is_letter(char32_t c), is_digit(char32_t c), is_numeric(char32_t c);
-bool is_upper(char32_t c), is_lower(char32_t c);  // a title-case letter is neither
-bool is_title(char32_t c);
-bool is_printable(char32_t c);
-
-std::string_view strip_left(std::string_view text);
-std::string_view strip_right(std::string_view text);
+bool is_space(char32_t c);      // str.isspace
+bool is_printable(char32_t c);  // str.isprintable
 
 std::size_t num_characters(std::string_view text);
-// The byte where a character begins, the end of the text at most.
-std::size_t byte_of_character(std::string_view text, std::size_t character);
+
+// Without white space at an end, or without the characters of `set`, where it is not null.
+std::string_view strip_left(std::string_view text, const std::string* set = nullptr);
+std::string_view strip_right(std::string_view text, const std::string* set = nullptr);
+
+// At separators, `most` times; at ends of lines.
+std::vector<std::string_view> split_at(std::string_view text, std::string_view separator, std::size_t most);
+std::vector<std::string_view> lines_of(std::string_view text);
 
 std::string upper_case(std::string_view text);
 std::string lower_case_of(std::string_view text);  // of all of Unicode, where core/text.h's knows ASCII
 std::string capitalized(std::string_view text);    // the first character in title case, the others in lower case
-std::string title_case(std::string_view text);     // str.title: each run of letters capitalized
-std::string swapped_case(std::string_view text);
 
 // Calls visit(character, begin, end) for each.
 void for_each_character(std::string_view text, const auto& visit) {
