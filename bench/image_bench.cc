@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/host.h"
 #include "data/images/image_dataset.h"
 
 namespace {
@@ -33,6 +34,7 @@ int main(int argc, char** argv) try {
     fmt::print(stderr, "usage: image_bench FOLDER train|val NUM_IMAGES [bytes]\n");
     return 2;
   }
+  tessera::keep_freed_memory();  // as the program does
   // Both modes read the training pictures, as on the Python side.
   const tessera::ImageDataset images(tessera::read_image_folder(argv[1], tessera::ImageSplit::kTrain),
                                      {.augment = std::string(argv[2]) == "train", .seed = 1});

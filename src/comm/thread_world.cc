@@ -221,6 +221,7 @@ void ThreadHub::run(Table& table) const {
   } catch (...) {
     error = std::current_exception();
   }
+  for (auto& seat : table) seat->operation.alive.clear();  // buffers are released before the callers continue
   for (auto& seat : table) seat->work->end(error);
 }
 

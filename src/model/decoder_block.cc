@@ -50,28 +50,48 @@ bool is_llama_like(const DecoderShape& s) {
 
 DecoderBlock::DecoderBlock(const DecoderDescription& decoder, const at::TensorOptions& options)
     : shape_(decoder.shape) {
-  const DecoderNames& names = decoder.names;
+  // In this order parameters lie in the unit's buffer and in checkpoints. It is that of transformers' classes, whose
+  // optimizers know parameters by their numbers alone: gated decoders name their norms last.
   const LayerMaker make{*this, shape_, options};
-  const std::int64_t C = shape_.hidden_size, F = shape_.inner_size, Q = shape_.query_width(), K = shape_.key_width();
+  if (!shape_.is_gated()) before_attention_ = make.norm(decoder.names.norm_before_attention, shape_.hidden_size);
+  make_attention(make, decoder.names);
+  if (!shape_.is_gated()) make_norms(make, decoder.names);
+  make_mlp(make, decoder.names);
+  if (shape_.is_gated()) {
+    before_attention_ = make.norm(decoder.names.norm_before_attention, shape_.hidden_size);
+    make_norms(make, decoder.names);
+  }
+  after_mlp_ = make.norm(decoder.names.norm_after_mlp, shape_.hidden_size);
+  of_attention_sum_ = make.norm(decoder.names.norm_of_attention_sum, shape_.hidden_size);
+  of_mlp_sum_ = make.norm(decoder.names.norm_of_mlp_sum, shape_.hidden_size);
+}
+
+void DecoderBlock::make_attention(const LayerMaker& make, const DecoderNames& names) {
+  const std::int64_t C = shape_.hidden_size, Q = shape_.query_width(), K = shape_.key_width();
   const bool is_whole = shape_.query_key_norm == QueryKeyNorm::kWhole;
-  // In this order they lie in the unit's buffer and in checkpoints.
-  before_attention_ = make.norm(names.norm_before_attention, C);
+  const auto make_output = [&] { output_ = make.projection(names.output, Q, C, shape_.has_output_bias); };
+  const bool begins_with_output = shape_.is_gated() && !names.qkv.empty();  // Phi 3
+  if (begins_with_output) make_output();
   qkv_ = make.projection(names.qkv, C, shape_.qkv_width(), shape_.has_qkv_bias);
   query_ = make.projection(names.query, C, Q, shape_.has_qkv_bias);
   key_ = make.projection(names.key, C, K, shape_.has_qkv_bias);
   value_ = make.projection(names.value, C, K, shape_.has_qkv_bias);
+  if (!begins_with_output) make_output();
   query_norm_ = make.norm(names.query_norm, is_whole ? Q : shape_.head_dim);
   key_norm_ = make.norm(names.key_norm, is_whole ? K : shape_.head_dim);
-  output_ = make.projection(names.output, Q, C, shape_.has_output_bias);
-  after_attention_ = make.norm(names.norm_after_attention, C);
-  before_mlp_ = make.norm(names.norm_before_mlp, C);
+}
+
+void DecoderBlock::make_norms(const LayerMaker& make, const DecoderNames& names) {
+  after_attention_ = make.norm(names.norm_after_attention, shape_.hidden_size);
+  before_mlp_ = make.norm(names.norm_before_mlp, shape_.hidden_size);
+}
+
+void DecoderBlock::make_mlp(const LayerMaker& make, const DecoderNames& names) {
+  const std::int64_t C = shape_.hidden_size, F = shape_.inner_size;
   gate_up_ = make.projection(names.gate_up, C, 2 * F, shape_.has_mlp_bias);
   gate_ = make.projection(names.gate, C, F, shape_.has_mlp_bias);
   up_ = make.projection(names.up, C, F, shape_.has_mlp_bias);
   down_ = make.projection(names.down, F, C, shape_.has_mlp_bias);
-  after_mlp_ = make.norm(names.norm_after_mlp, C);
-  of_attention_sum_ = make.norm(names.norm_of_attention_sum, C);
-  of_mlp_sum_ = make.norm(names.norm_of_mlp_sum, C);
 }
 
 at::Tensor DecoderBlock::forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const {

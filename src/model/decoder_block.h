@@ -40,6 +40,10 @@ class DecoderBlock : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, const Attend& attend, const DropoutKeys& keys) const;
 
  private:
+  void make_attention(const LayerMaker& make, const DecoderNames& names);
+  void make_norms(const LayerMaker& make, const DecoderNames& names);  // between attention and MLP
+  void make_mlp(const LayerMaker& make, const DecoderNames& names);
+
   at::Tensor attention(const at::Tensor& x, const Attend& attend) const;
   at::Tensor attended_heads(const at::Tensor& x, const Attend& attend) const;
   at::Tensor mlp(const at::Tensor& x, const DropoutKeys& keys) const;

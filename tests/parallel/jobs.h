@@ -17,7 +17,7 @@ struct NamedJob {
 NamedJob odd_job();    // SmallModel: everything that makes spreading hard
 NamedJob bloom_job();  // BLOOM and the GPT-like model, sequences of many lengths
 NamedJob gpt_job();
-NamedJob llama_job();   // today's decoders: the plain one, and the one with the most variants, whose head is tied
+NamedJob llama_job();  // today's decoders: the plain one, and the one with the most variants, whose head is tied
 NamedJob gemma3_job();
 NamedJob resnet_job();         // batch norms with the statistics of one rank's images, as usual
 NamedJob frozen_resnet_job();  // batch norms with running statistics, so that the number of ranks does not matter

@@ -1,6 +1,9 @@
 #include "data/images/image_dataset.h"
 
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -85,11 +88,9 @@ ImageBatch load_images(const ImageDataset& images, std::span<const std::int64_t>
   return batch;
 }
 
-at::Tensor normalise(const at::Tensor& bytes, at::ScalarType type) {
-  if (bytes.scalar_type() != at::kByte || bytes.dim() != 4 || bytes.size(1) != 3) {
-    throw Error(fmt::format("expected bytes [batch, 3, height, width], found {} of {} dimensions",
-                            c10::toString(bytes.scalar_type()), bytes.dim()));
-  }
+namespace {
+
+at::Tensor normalise_by_operators(const at::Tensor& bytes, at::ScalarType type) {
   // Rows of pixels, [B H, W C]: the channels alone would be loops of three numbers.
   const at::Tensor rows = bytes.permute({0, 2, 3, 1}).contiguous().view({-1, bytes.size(3) * 3});
   // Built on the device: copying three numbers there would make the host wait for all queued work.
@@ -108,6 +109,35 @@ at::Tensor normalise(const at::Tensor& bytes, at::ScalarType type) {
   at::Tensor result = at::empty_like(rows, rows.options().dtype(type));
   at::add_out(result, scaled, per_channel([](double mean, double deviation) { return -mean / deviation; }));
   return result.view({bytes.size(0), bytes.size(2), bytes.size(3), 3}).permute({0, 3, 1, 2});
+}
+
+// A byte has 256 values in each channel: on a CPU looking them up takes a tenth of the time.
+at::Tensor normalise_by_table(const at::Tensor& bytes, at::ScalarType type) {
+  const at::Tensor every_byte = at::arange(256, at::kByte).view({256, 1, 1, 1}).expand({256, 3, 1, 1});
+  const at::Tensor table = normalise_by_operators(every_byte, type);
+  const at::Tensor in = bytes.contiguous(at::MemoryFormat::ChannelsLast);
+  at::Tensor result = at::empty(bytes.sizes(), bytes.options().dtype(type), at::MemoryFormat::ChannelsLast);
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "normalise", [&] {
+    const std::uint8_t* from = in.const_data_ptr<std::uint8_t>();
+    const scalar_t* values = table.const_data_ptr<scalar_t>();
+    scalar_t* to = result.mutable_data_ptr<scalar_t>();
+    at::parallel_for(0, bytes.numel() / 3, 16'384, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = 3 * begin; i < 3 * end; i += 3) {
+        for (std::int64_t c = 0; c < 3; ++c) to[i + c] = values[3 * from[i + c] + c];
+      }
+    });
+  });
+  return result;
+}
+
+}  // namespace
+
+at::Tensor normalise(const at::Tensor& bytes, at::ScalarType type) {
+  if (bytes.scalar_type() != at::kByte || bytes.dim() != 4 || bytes.size(1) != 3) {
+    throw Error(fmt::format("expected bytes [batch, 3, height, width], found {} of {} dimensions",
+                            c10::toString(bytes.scalar_type()), bytes.dim()));
+  }
+  return bytes.is_cpu() ? normalise_by_table(bytes, type) : normalise_by_operators(bytes, type);
 }
 
 }  // namespace tessera

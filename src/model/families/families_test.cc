@@ -147,5 +147,35 @@ TEST(FamilyConfig, IsWrittenWithTheClassOfTheModelWithItsHead) {
   }
 }
 
+// As transformers' classes register them: optimizers of other programs know parameters by their numbers.
+TEST(FamilyConfig, ParametersComeInTheOrderOfTransformers) {
+  const auto order_of = [](const std::string& family) {
+    const auto model = make_language_model(small_config(family), "config.json", at::device(at::kMeta));
+    std::vector<std::string> order;
+    for (const auto& item : model->named_parameters()) {
+      const std::string block = family == "gpt2" ? "transformer.h.0." : "model.layers.0.";
+      if (item.key().starts_with(block)) order.push_back(item.key().substr(block.size()));
+    }
+    return order;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(
+      order_of("gemma3_text"),
+      (Names{"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight", "self_attn.o_proj.weight",
+             "self_attn.q_norm.weight", "self_attn.k_norm.weight", "mlp.gate_proj.weight", "mlp.up_proj.weight",
+             "mlp.down_proj.weight", "input_layernorm.weight", "post_attention_layernorm.weight",
+             "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight"}));
+  EXPECT_EQ(order_of("phi3"),
+            (Names{"self_attn.o_proj.weight", "self_attn.qkv_proj.weight", "mlp.gate_up_proj.weight",
+                   "mlp.down_proj.weight", "input_layernorm.weight", "post_attention_layernorm.weight"}));
+  EXPECT_EQ(order_of("olmo2"), (Names{"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
+                                      "self_attn.o_proj.weight", "self_attn.q_norm.weight", "self_attn.k_norm.weight",
+                                      "mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight",
+                                      "post_attention_layernorm.weight", "post_feedforward_layernorm.weight"}));
+  EXPECT_EQ(order_of("gpt2"), (Names{"ln_1.weight", "ln_1.bias", "attn.c_attn.weight", "attn.c_attn.bias",
+                                     "attn.c_proj.weight", "attn.c_proj.bias", "ln_2.weight", "ln_2.bias",
+                                     "mlp.c_fc.weight", "mlp.c_fc.bias", "mlp.c_proj.weight", "mlp.c_proj.bias"}));
+}
+
 }  // namespace
 }  // namespace tessera
