@@ -81,6 +81,10 @@ TEST(ChatTemplate, ARefusalOfTheTemplateIsAKindOfItsOwn) {
             "t:2:4: the template refuses this conversation: Roles must\\nalternate");
 }
 
+TEST(ChatTemplate, KeepsItsTextAsItWasGiven) {
+  EXPECT_EQ(ChatTemplate::of_text("a\r\n{{ x }}\n", "t").source(), "a\r\n{{ x }}\n");
+}
+
 TEST(ChatTemplate, TheClockCanBeGiven) {
   const auto chat = ChatTemplate::of_text("{{ strftime_now('%Y') }}", "t");
   EXPECT_EQ(chat.render({}, {.now = 86400 * 366}).text, "1971");

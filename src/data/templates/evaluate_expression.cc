@@ -1,3 +1,4 @@
+// The values of expressions.
 #include <fmt/format.h>
 
 #include "core/text.h"

@@ -17,8 +17,6 @@
 
 namespace tessera::internal::jinja {
 
-struct Function;
-
 // One call: the value that it applies to, and its arguments by parameter.
 class Call {
  public:
@@ -69,7 +67,7 @@ Functions dict_methods();
 Functions globals();
 const Function* find_function(Functions functions, std::string_view name);
 
-// Refuse unknown names: "no filter is named 'uper', did you mean 'upper'?"
+// Refuse unknown names: "the filter 'uper' is not supported, did you mean 'upper'?"
 const Function& filter_of(Rendering& rendering, std::string_view name);
 const Function& test_of(Rendering& rendering, std::string_view name);
 // Null: the value has no such method. Refuses those that Python has and we do not.

@@ -60,9 +60,7 @@ Value Rendering::of_json(const Json& json) {
     case Json::value_t::boolean:
       return Value(json.get<bool>());
     case Json::value_t::number_unsigned:
-      if (json.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
-        refuse(kBeyond64Bits);
-      }
+      if (json.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) refuse(kBeyond64Bits);
       return Value(json.get<std::int64_t>());
     case Json::value_t::number_integer:
       return Value(json.get<std::int64_t>());
@@ -77,9 +75,7 @@ Value Rendering::of_json(const Json& json) {
     }
     case Json::value_t::object: {
       Entries entries;
-      for (const auto& [key, value] : json.items()) {
-        entries.emplace_back(text(sound_text(key)), of_json(value));
-      }
+      for (const auto& [key, value] : json.items()) entries.emplace_back(text(sound_text(key)), of_json(value));
       return dict(std::move(entries));
     }
     default:

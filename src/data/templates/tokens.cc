@@ -218,9 +218,7 @@ class Lexer {
       open += kClosing[kind];
     } else if (kClosing.find(symbol) != std::string_view::npos) {
       if (open.empty()) refuse(at_, fmt::format("'{}' was not opened", symbol));
-      if (open.back() != symbol) {
-        refuse(at_, fmt::format("expected '{}', found '{}'", open.back(), symbol));
-      }
+      if (open.back() != symbol) refuse(at_, fmt::format("expected '{}', found '{}'", open.back(), symbol));
       open.pop_back();
     }
   }

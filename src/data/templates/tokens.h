@@ -38,8 +38,8 @@ struct Token {
   }
 };
 
-// Ends in one kEnd. White space around tags is already removed as trim_blocks, lstrip_blocks and the signs of the tags
-// (-, +) say. Throws UsageError.
+// Ends in one kEnd. White space around tags is already removed as trim_blocks, lstrip_blocks and the sign - of tags
+// say. Throws UsageError.
 std::vector<Token> tokens_of(const SourceText& source);
 
 }  // namespace tessera::internal::jinja
