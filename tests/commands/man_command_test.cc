@@ -24,7 +24,7 @@ TEST(ManCommand, ListsEveryCommandAndStatus) {
        {ExitStatus::kOk, ExitStatus::kUsage, ExitStatus::kCollective, ExitStatus::kRegression}) {
     EXPECT_TRUE(contains(man.output, fmt::format("\\fB{}\\fR\n", static_cast<int>(status))));
   }
-  EXPECT_TRUE(contains(man.output, "\n\\fBLEARNING_RATE\\fR\n\\-\\-learning_rate of train qa, ")) << man.output;
+  EXPECT_TRUE(contains(man.output, "\n\\fBLEARNING_RATE\\fR\n\\-\\-learning_rate of train sft, ")) << man.output;
   EXPECT_EQ(run_tessera("man").output, man.output) << "the same program has the same page";
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "data/text/token_store.h"
+#include "data/text/content_hash.h"
 
 namespace tessera {
 

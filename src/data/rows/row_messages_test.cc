@@ -7,16 +7,17 @@
 namespace tessera {
 namespace {
 
-std::string read(const char* turns) {
+std::string as_read(const char* turns) {
   return read_messages(parse_json(turns, "test"), "turns").dump();
 }
 
 std::string refusal(const char* turns) {
-  return message_of([&] { read(turns); });
+  return message_of([&] { as_read(turns); });
 }
 
 TEST(RowMessages, ShareGptSpellsRolesInItsOwnWay) {
-  EXPECT_EQ(read(R"([{"from": "system", "value": "s"}, {"from": "human", "value": "a"}, {"from": "gpt", "value": "b"},
+  EXPECT_EQ(as_read(
+                R"([{"from": "system", "value": "s"}, {"from": "human", "value": "a"}, {"from": "gpt", "value": "b"},
                      {"from": "user", "value": "c"}, {"from": "assistant", "value": "d"}, {"from": "observation", "value": "e"}])"),
             R"([{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"b"},)"
             R"({"role":"user","content":"c"},{"role":"assistant","content":"d"},{"role":"tool","content":"e"}])");
@@ -28,10 +29,10 @@ TEST(RowMessages, ShareGptSpellsRolesInItsOwnWay) {
 }
 
 TEST(RowMessages, CallsOfFunctionsInShareGptBecomeToolCalls) {
-  EXPECT_EQ(read(R"([{"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {\"x\": 1}}"}])"),
+  EXPECT_EQ(as_read(R"([{"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {\"x\": 1}}"}])"),
             R"([{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":{"x":1}}}]}])");
   EXPECT_EQ(
-      read(R"([{"from": "function_call", "value": "[{\"name\": \"f\"}, {\"name\": \"g\"}]"}])"),
+      as_read(R"([{"from": "function_call", "value": "[{\"name\": \"f\"}, {\"name\": \"g\"}]"}])"),
       R"([{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}]}])");
   EXPECT_EQ(refusal(R"([{"from": "function_call", "value": "call f"}])"),
             "turns[0].value: its text is not JSON, at 1:1: expected a value, found 'call'");
@@ -44,7 +45,7 @@ TEST(RowMessages, CallsOfFunctionsInShareGptBecomeToolCalls) {
 }
 
 TEST(RowMessages, ContentsStayAsTheyAreAndOtherNullsGo) {
-  EXPECT_EQ(read(R"([{"role": "user", "content": [{"type": "text", "text": "a"}], "name": null},
+  EXPECT_EQ(as_read(R"([{"role": "user", "content": [{"type": "text", "text": "a"}], "name": null},
                      {"content": null, "role": "assistant", "tool_calls": [{"function": {"arguments": {"a": 1, "b": null}}}]}])"),
             R"([{"role":"user","content":[{"type":"text","text":"a"}]},)"
             R"({"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":{"a":1}}}]}])");

@@ -10,33 +10,33 @@ namespace {
 
 using namespace internal;
 
-const Json& references() {
+const Json& family_references() {
   static const Json json = read_json_file(reference_folder() / "families.json");
   return json;
 }
 
 std::vector<std::string> names_of_families() {
   std::vector<std::string> names;
-  for (const Json& family : references()["families"]) names.push_back(family["name"]);
+  for (const Json& family : family_references()["families"]) names.push_back(family["name"]);
   return names;
 }
 
 const Json& family_named(const std::string& name) {
-  for (const Json& family : references()["families"]) {
+  for (const Json& family : family_references()["families"]) {
     if (family["name"] == name) return family;
   }
   throw std::runtime_error("no family " + name);
 }
 
-class Family : public ::testing::TestWithParam<std::string> {
+class FamilyOfTokenizers : public ::testing::TestWithParam<std::string> {
  protected:
   const Json& family_ = family_named(GetParam());
-  const Json& texts_ = references()["texts"];
+  const Json& texts_ = family_references()["texts"];
   Tokenizer tokenizer_ = Tokenizer::from_json(changed_file(family_["base"], family_["changes"]), GetParam());
 };
 
-TEST_P(Family, GivesTheOriginalsIdsAndTextsInFull) {
-  const Json& shown = references()["shown"];
+TEST_P(FamilyOfTokenizers, GivesTheOriginalsIdsAndTextsInFull) {
+  const Json& shown = family_references()["shown"];
   ASSERT_GE(shown.size(), 20U);
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const Json& expected = family_["answers"][i];
@@ -50,7 +50,7 @@ TEST_P(Family, GivesTheOriginalsIdsAndTextsInFull) {
   }
 }
 
-TEST_P(Family, EqualsTheOriginalOnOddTexts) {
+TEST_P(FamilyOfTokenizers, EqualsTheOriginalOnOddTexts) {
   ASSERT_GE(texts_.size(), 700U);
   ASSERT_EQ(texts_.size(), family_["hashes"].size());
   for (std::size_t i = 0; i < texts_.size(); ++i) {
@@ -61,7 +61,7 @@ TEST_P(Family, EqualsTheOriginalOnOddTexts) {
 }
 
 // tools/references/marked_texts.py made these.
-TEST_P(Family, MarksTheTokensThatHoldAPart) {
+TEST_P(FamilyOfTokenizers, MarksTheTokensThatHoldAPart) {
   static const Json file = read_json_file(reference_folder() / "marked_texts.json");
   const Json& families = file["families"];
   const auto own =
@@ -80,10 +80,10 @@ TEST_P(Family, MarksTheTokensThatHoldAPart) {
     EXPECT_EQ(marked.is_marked, expected) << text << " " << range.begin << " to " << range.end;
     ++num_compared;
   }
-  if (!GetParam().starts_with("unknown_")) EXPECT_GE(num_compared, 20U);
+  EXPECT_GE(num_compared, GetParam().starts_with("unknown_") ? 0U : 20U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tokenizers, Family, ::testing::ValuesIn(names_of_families()),
+INSTANTIATE_TEST_SUITE_P(Tokenizers, FamilyOfTokenizers, ::testing::ValuesIn(names_of_families()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
