@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "data/text/content_hash.h"
 #include "data/text/token_cache.h"
 #include "data/text/token_store.h"
 

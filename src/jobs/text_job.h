@@ -15,7 +15,8 @@ namespace tessera {
 class TextJob : public OpenJob {
  public:
   // As decided by settle().
-  TextJob(World& world, TrainSettings settings, OpenedModel model, TextRows training, std::optional<TextRows> evaluation);
+  TextJob(World& world, TrainSettings settings, OpenedModel model, TextRows training,
+          std::optional<TextRows> evaluation);
 
   TrainTask& task() override { return task_; }
   ParameterSource first_values() const override;

@@ -33,7 +33,7 @@ using ScratchConfig = Json (*)(const ModelSettings& settings, const Tokenizer& t
 // The model of --model_name_or_path, that of --config_name from scratch, or else that of `config`. Throws UsageError if
 // a folder has no tokenizer, a config is invalid, or a file is missing.
 OpenedModel open_text_model(const TrainSettings& settings, const Environment& environment,
-                          ScratchConfig config = nullptr);
+                            ScratchConfig config = nullptr);
 
 // The engine's initial values: the file's, or fresh ones that depend on the seed alone.
 ParameterSource first_values_of(const OpenedModel& model, std::uint64_t seed);

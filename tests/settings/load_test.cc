@@ -193,7 +193,7 @@ TEST_F(JobSettings, TheJobComesFirstAndIsKnown) {
   std::vector<std::string> names;
   for (const JobTraits* job : job_traits()) names.push_back(job->name);
   const std::string jobs = join(names, ", ");
-  EXPECT_TRUE(jobs.starts_with("qa, bloom-qa, gpt-qa, resnet-tinyimagenet")) << jobs;
+  EXPECT_TRUE(jobs.starts_with("sft, lm, qa, bloom-qa, gpt-qa, resnet-tinyimagenet")) << jobs;
   EXPECT_EQ(refusal_as_is({"bloom_qa"}),
             "tessera train: 'bloom_qa' is not a job, did you mean bloom-qa?; jobs: " + jobs);
   EXPECT_EQ(refusal_as_is({"--fp16", "bloom-qa"}), "tessera train: the job comes first: one of " + jobs);

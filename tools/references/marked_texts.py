@@ -3,8 +3,8 @@
     $(tools/references/venv.sh vocabularies) tools/references/marked_texts.py
 
 For the chat-like texts below and those that families.json shows, with each of its tokenizers: a range that begins and
-ends with a visible character, and the numbers of the tokens from the first that holds a character of it to the last.
-That is how transformers finds the tokens of an assistant's turn.
+ends with a visible character, and the numbers of the tokens from the first that holds a character of it to the last. That is
+how transformers finds the tokens of an assistant's turn, but for a last character of several tokens: it takes the first.
 """
 
 import json
@@ -35,7 +35,9 @@ def main():
         tokenizer = changed(bases[family["base"]], family["changes"])
         tokens = []
         for text, begin, end in texts:
-            held = [tokenizer.encode(text, add_special_tokens=False).char_to_token(c) for c in (begin, end - 1)]
+            offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+            held = [i for i, (first, last) in enumerate(offsets) if first < end and last > begin]
+            held = [held[0], held[-1]] if held else [None, None]
             tokens.append(held)
         families.append({"name": family["name"], "tokens": tokens})
     in_bytes = [[text, len(text[:b].encode()), len(text[:e].encode())] for text, b, e in texts]

@@ -30,7 +30,7 @@ void expect_as_by_transformers(const Json& expected, const Json& variables) {
 }
 
 TEST_P(TemplateReferences, AreRenderedAsByTransformers) {
-  const Json file = read_json_file(std::filesystem::path("tests/data/templates") / GetParam());
+  const Json file = read_json_file(std::filesystem::path(TESSERA_TEST_DATA_FOLDER) / "templates" / GetParam());
   ASSERT_FALSE(file["cases"].empty());
   for (const Json& expected : file["cases"]) expect_as_by_transformers(expected, file["variables"]);
 }

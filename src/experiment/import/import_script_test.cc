@@ -175,7 +175,8 @@ TEST(ImportScript, RefusesBrokenScriptsWithPlaceAndAdvice) {
 }
 
 TEST(ImportScript, AsksForTheJobIfNoneOrSeveralFit) {
-  EXPECT_NE(broken_refusal("unknown_model.sbatch").find("say it with --job: qa, bloom-qa, gpt-qa"), std::string::npos);
+  EXPECT_NE(broken_refusal("unknown_model.sbatch").find("say it with --job: sft, lm, qa, bloom-qa, gpt-qa"),
+            std::string::npos);
   EXPECT_NE(broken_refusal("two_jobs.sbatch").find("say which with --job"), std::string::npos);
   ImportRequest request = import_request(kScripts / "broken" / "unknown_model.sbatch");
   request.job = "bloom-qa";

@@ -1,0 +1,121 @@
+// `tessera train sft` and `tessera train lm` as users start them: rows of their own, templates, packing, ranks.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "commands/train_command.h"
+#include "core/file.h"
+
+namespace tessera {
+namespace {
+
+class RowJobs : public TrainCommandTest {
+ protected:
+  RowJobs() {
+    std::string alpaca, chats, text;
+    for (int i = 0; i < 48; ++i) {
+      alpaca += Json{{"instruction", fmt::format("Add {} and {}.", i, i + 1)},
+                     {"input", ""},
+                     {"output", fmt::format("The sum is {}.", 2 * i + 1)}}
+                    .dump() +
+                "\n";
+      chats += Json{{"messages",
+                     {{{"role", "user"}, {"content", fmt::format("Say {}", i)}},
+                      {{"role", "assistant"}, {"content", fmt::format("{}", i)}}}}}
+                   .dump() +
+               "\n";
+      text += fmt::format("Line {} says that {} plus one is {}.\n", i, i, i + 1);
+    }
+    write_file_atomically(folder_ / "alpaca.jsonl", alpaca);
+    write_file_atomically(folder_ / "chats.jsonl", chats);
+    write_file_atomically(folder_ / "text.txt", text);
+    write_file_atomically(folder_ / "chat.jinja",
+                          "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
+                          "{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"
+                          "{% if add_generation_prompt %}<assistant>{% endif %}");
+  }
+
+  Ended train(const std::string& job, const std::string& name, const std::string& more, int num_ranks = 0) const {
+    return run_tessera(
+        fmt::format("train {} --device cpu --output_dir {} --disable_tqdm --report_to none --config_name {} "
+                    "--tokenizer_name {} --learning_rate 1e-2 --logging_steps 1 --save_strategy no {}",
+                    job, out(name), kTestConfig, kTestTokenizer, more),
+        num_ranks);
+  }
+  std::vector<double> losses(const std::string& job, const std::string& name, const std::string& more,
+                             int num_ranks = 0) const {
+    const Ended ended = train(job, name, more, num_ranks);
+    EXPECT_EQ(ended.status, 0) << more << "\n" << ended.output;
+    return logged(ended.output, "loss");
+  }
+};
+
+TEST_F(RowJobs, SftLearnsInstructionsTheSameUnderEveryStrategy) {
+  const std::string rows = "--train_file " + out("alpaca.jsonl") + " --num_train_epochs 2 ";
+  const Ended alone = train("sft", "alone", rows + "--per_device_train_batch_size 4");
+  ASSERT_EQ(alone.status, 0) << alone.output;
+  EXPECT_TRUE(contains(alone.output, "alpaca rows (instruction, input, output), 48 of them")) << alone.output;
+  const std::vector<double> expected = logged(alone.output, "loss");
+  ASSERT_EQ(expected.size(), 24U);
+  EXPECT_LT(expected.back(), 0.8 * expected.front());
+  const std::vector<double> ddp = losses("sft", "ddp", rows + "--per_device_train_batch_size 2 --strategy ddp", 2);
+  EXPECT_EQ(losses("sft", "shards", rows + "--per_device_train_batch_size 2 --strategy full_shard", 2), ddp);
+  ASSERT_EQ(ddp.size(), expected.size());
+  for (std::size_t i = 0; i < ddp.size(); ++i) EXPECT_NEAR(ddp[i], expected[i], 2e-3) << i;
+}
+
+// All rows in one update: packed or not, each token has the same loss.
+TEST_F(RowJobs, PackedRowsHaveTheLossOfRowsApart) {
+  const std::string rows = "--train_file " + out("alpaca.jsonl") + " --max_length 256 --max_steps 1 ";
+  const std::vector<double> apart = losses("sft", "apart", rows + "--per_device_train_batch_size 48");
+  const Ended packed = train("sft", "packed", rows + "--per_device_train_batch_size 48 --packing");
+  ASSERT_EQ(packed.status, 0) << packed.output;
+  EXPECT_TRUE(contains(packed.output, "packed: 48 rows as ")) << packed.output;
+  ASSERT_EQ(apart.size(), 1U);
+  EXPECT_NEAR(logged(packed.output, "loss").at(0), apart[0], 1e-3);
+}
+
+TEST_F(RowJobs, ChatsNeedATemplateAndCountWhatTheAssistantSays) {
+  const std::string rows = "--train_file " + out("chats.jsonl") + " --max_steps 2 ";
+  const Ended without = train("sft", "without", rows);
+  EXPECT_EQ(without.status, 2);
+  EXPECT_TRUE(contains(without.output, "chats.jsonl:1: a conversation needs a chat template")) << without.output;
+  const std::string shaped = rows + "--chat_template_path " + out("chat.jinja");
+  const Ended all = train("sft", "all", shaped), some = train("sft", "some", shaped + " --assistant_only_loss");
+  ASSERT_EQ(all.status, 0) << all.output;
+  ASSERT_EQ(some.status, 0) << some.output;
+  EXPECT_TRUE(contains(all.output, "messages rows (messages), 48 of them")) << all.output;
+  EXPECT_NE(logged(all.output, "loss"), logged(some.output, "loss"));
+}
+
+TEST_F(RowJobs, LmReportsItsPerplexity) {
+  const Ended ended = train("lm", "lm",
+                            "--train_file " + out("text.txt") +
+                                " --block_size 64 --max_steps 2 "
+                                "--validation_split_percentage 25 --do_eval");
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "the first 12 of 48 rows are for evaluations")) << ended.output;
+  const double loss = logged(ended.output, "eval_loss").at(0);
+  EXPECT_NEAR(logged(ended.output, "eval_perplexity").at(0), std::exp(loss), 1e-6 * std::exp(loss));
+  EXPECT_EQ(losses("lm", "across",
+                   "--train_file " + out("text.txt") + " --block_size 64 --max_steps 2 --attention_across_documents")
+                .size(),
+            2U);
+}
+
+TEST_F(RowJobs, RefusesWhatItCannotRead) {
+  const auto expect_refused = [&](const std::string& job, const std::string& words, const std::string& part) {
+    const Ended ended = train(job, "refused", words);
+    EXPECT_EQ(ended.status, 2) << words << "\n" << ended.output;
+    EXPECT_TRUE(contains(ended.output, part)) << words << "\n" << ended.output;
+  };
+  expect_refused("sft", "", "--train_file FILE is missing");
+  expect_refused("sft", "--train_file " + out("none.jsonl"), "there is no file or folder");
+  expect_refused("sft", "--train_file " + out("alpaca.jsonl") + " --mix a=1", "give one of them");
+  expect_refused("lm", "--train_file " + out("alpaca.jsonl"), "it has no \"text\"");
+  write_file_atomically(folder_ / "pairs.jsonl", R"({"chosen": "a", "rejected": "b"})");
+  expect_refused("sft", "--train_file " + out("pairs.jsonl"), "chosen");
+}
+
+}  // namespace
+}  // namespace tessera
