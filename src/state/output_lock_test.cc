@@ -78,9 +78,18 @@ TEST_F(Lock, ARequeuedJobTakesItsOwn) {
 
 TEST_F(Lock, ARunThatLostItIsTold) {
   const OutputLock lock(folder_, Environment(), milliseconds(5));
-  write_foreign(3);
-  std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_TRUE(contains(message_of([&] { lock.check(); }), "is now used by process 7 on elsewhere"));
+  std::string told;
+  // A beat that was under way when the other wrote may overwrite it once.
+  for (int i = 0; i < 100 && told.empty(); ++i) {
+    write_foreign(3);
+    std::this_thread::sleep_for(milliseconds(50));
+    try {
+      lock.check();
+    } catch (const UsageError& error) {
+      told = error.what();
+    }
+  }
+  EXPECT_TRUE(contains(told, "is now used by process 7 on elsewhere")) << told;
 }
 
 // Process numbers are used again; and a zombie holds nothing.

@@ -19,14 +19,16 @@ std::string content_of(const Json& message) {
   return content != message.end() && content->is_string() ? content->get<std::string>() : std::string();
 }
 
+[[noreturn]] void refuse_without_template() {
+  throw UsageError(
+      "a conversation needs a chat template, and the tokenizer has none: give --chat_template_path FILE, a template or "
+      "a folder whose tokenizer has one");
+}
+
 // One instruction, perhaps with a system text, as Alpaca's models were asked.
 std::string alpaca_prompt(const Json& messages) {
   const bool has_system = messages.size() == 2 && messages[0].at("role") == "system";
-  if ((messages.size() != 1 && !has_system) || messages.back().at("role") != "user") {
-    throw UsageError(
-        "a conversation needs a chat template, and the tokenizer has none: give --chat_template_path FILE, a "
-        "template or a folder whose tokenizer has one");
-  }
+  if ((messages.size() != 1 && !has_system) || messages.back().at("role") != "user") refuse_without_template();
   const std::string task = has_system ? content_of(messages[0]) : std::string(kAlpacaTask);
   return fmt::format("{}\n\n### Instruction:\n{}\n\n### Response:\n", task, content_of(messages.back()));
 }
@@ -119,9 +121,10 @@ SftEncoder::Text SftEncoder::text_of(const TrainingRow& row) const {
     return made;
   }
   if (is_conversation) {
-    const Json messages = has_prompt ? joined(row.prompt, row.completion) : row.messages;
+    if (!has_prompt) refuse_without_template();
+    const Json messages = joined(row.prompt, row.completion);
     if (messages.empty() || messages.back().at("role") != "assistant") {
-      throw UsageError("a conversation without a chat template must end with the assistant's answer");
+      throw UsageError("a prompt without a chat template must be followed by the assistant's answer");
     }
     made.prompt = alpaca_prompt(Json(messages.begin(), messages.end() - 1));
     made.text = *made.prompt + content_of(messages.back());
