@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "data/text/document_encoder.h"
 #include "jobs/row_files.h"
-#include "jobs/text_job.h"
 #include "settings/load.h"
 
 namespace tessera {
@@ -57,10 +56,7 @@ std::unique_ptr<OpenJob> open_lm(World& world, const LoadedTrainSettings& run,
     return RowEncoding{[&encoder](const PlacedRow& row) { return encoder.encode(row.values); }, encoder.description(),
                        "documents"};
   };
-  LoadedRows loaded = load_rows(settings, model, choose, environment, world);
-  settle(settings, model, loaded.training, world);
-  return std::make_unique<TextJob>(world, std::move(settings), std::move(model), std::move(loaded.training),
-                                   std::move(loaded.evaluation));
+  return open_row_job(world, std::move(settings), std::move(model), choose, environment);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 #include "data/text/numpy_permutation.h"
 #include "data/text/token_cache.h"
 #include "jobs/run_plan.h"
-#include "jobs/text_task.h"
+#include "jobs/text_job.h"
 #include "listeners/console.h"
 #include "settings/load.h"
 #include "settings/shared.h"
@@ -69,6 +69,11 @@ class TokenisingProgress {
   Console console_;
   bool is_shown_;
   double begun_ = steady_seconds(), last_shown_ = begun_;
+};
+
+struct LoadedRows {
+  TextRows training;
+  std::optional<TextRows> evaluation;
 };
 
 std::vector<PlacedRow> first_rows_of(const std::vector<fs::path>& files) {
@@ -216,9 +221,12 @@ class RowLoader {
 
 }  // namespace
 
-LoadedRows load_rows(const TrainSettings& settings, const OpenedModel& model, const ChooseEncoding& choose,
-                     const Environment& environment, const World& world) {
-  return RowLoader(settings, model, choose, environment, world).load();
+std::unique_ptr<OpenJob> open_row_job(World& world, TrainSettings&& settings, OpenedModel&& model,
+                                      const ChooseEncoding& choose, const Environment& environment) {
+  LoadedRows loaded = RowLoader(settings, model, choose, environment, world).load();
+  settle(settings, model, loaded.training, world);
+  return std::make_unique<TextJob>(world, std::move(settings), std::move(model), std::move(loaded.training),
+                                   std::move(loaded.evaluation));
 }
 
 void declare_row_files(Schema& schema, DeclaredSettings& s) {

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/environment.h"
-#include "data/loading/text_rows.h"
 #include "data/rows/row_stream.h"
 #include "data/text/encoded_row.h"
 #include "jobs/text_model.h"
@@ -23,18 +22,14 @@ struct RowEncoding {
   std::string kind;         // of the rows, for people: "alpaca rows (instruction, input, output)"
 };
 
-// From the first rows of the files, which are not empty. What it uses must outlive the call of load_rows().
+// From the first rows of the files, which are not empty. What it uses must outlive the call.
 using ChooseEncoding = std::function<RowEncoding(const std::vector<PlacedRow>& first_rows)>;
 
-struct LoadedRows {
-  TextRows training;
-  std::optional<TextRows> evaluation;
-};
-
-// Tokenises the files, or finds their tokens in the cache, and packs the rows. Rank 0 logs what was found and shows how
-// far it is. Throws UsageError naming setting, file and line. Every rank gets the same.
-LoadedRows load_rows(const TrainSettings& settings, const OpenedModel& model, const ChooseEncoding& choose,
-                     const Environment& environment, const World& world);
+// Tokenises the files, or finds their tokens in the cache, packs the rows, and opens a job that trains on them. Rank 0
+// logs what was found and shows how far it is. Throws UsageError naming setting, file and line. Every rank gets the
+// same.
+std::unique_ptr<OpenJob> open_row_job(World& world, TrainSettings&& settings, OpenedModel&& model,
+                                      const ChooseEncoding& choose, const Environment& environment);
 
 // What sft and lm declare in the group of the data, and refuse.
 void declare_row_files(Schema& schema, DeclaredSettings& s);

@@ -11,7 +11,6 @@
 #include "data/templates/find_chat_template.h"
 #include "data/text/sft_encoder.h"
 #include "jobs/row_files.h"
-#include "jobs/text_job.h"
 #include "settings/load.h"
 #include "weights/model_folder.h"
 
@@ -98,10 +97,7 @@ std::unique_ptr<OpenJob> open_sft(World& world, const LoadedTrainSettings& run,
     return RowEncoding{[form, &encoder](const PlacedRow& row) { return encoder.encode(form->read(row.values)); },
                        encoder.description() + " " + form->text() + " " + rows.columns, form->text()};
   };
-  LoadedRows loaded = load_rows(settings, model, choose, environment, world);
-  settle(settings, model, loaded.training, world);
-  return std::make_unique<TextJob>(world, std::move(settings), std::move(model), std::move(loaded.training),
-                                   std::move(loaded.evaluation));
+  return open_row_job(world, std::move(settings), std::move(model), choose, environment);
 }
 
 }  // namespace
