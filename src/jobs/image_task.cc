@@ -175,9 +175,11 @@ ImageBatch ImageTask::copied(const ImageBatch& loaded) const {
           loaded.labels.to(world_.device(), /*non_blocking=*/true)};
 }
 
-ImageBatch ImageTask::prepared(const ImageBatch& copied) const {
+ImageBatch ImageTask::prepared(const ImageBatch& copied) {
   const at::ScalarType type = scalar_type_of(settings_.precision.compute);  // parameters are float32
-  return {normalise(copied.images, type), copied.labels};
+  at::Tensor images = normalise(copied.images, type, std::move(pixels_));
+  if (world_.device().is_cpu()) pixels_ = images;
+  return {std::move(images), copied.labels};
 }
 
 void ImageTask::load() {

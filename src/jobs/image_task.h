@@ -58,7 +58,7 @@ class ImageTask : public TrainTask {
                                        std::int64_t begin) const;
   // As the loader made it, copied; then as the model takes it.
   ImageBatch copied(const ImageBatch& loaded) const;
-  ImageBatch prepared(const ImageBatch& copied) const;
+  ImageBatch prepared(const ImageBatch& copied);
 
   std::shared_ptr<ResNet50> model_;
   const ImageDataset& training_;
@@ -85,6 +85,7 @@ class ImageTask : public TrainTask {
   std::optional<Epoch> epoch_, next_epoch_;  // the next one is opened when this one's last batch is loaded
   std::optional<DataPosition> after_epoch_;  // where the next one begins; none: not known yet, or the run ends
   std::optional<ImageBatch> loaded_;         // of the next pass, on the device
+  at::Tensor pixels_;                        // of the last batch on a CPU: the next one takes its memory
   at::Tensor sums_;                          // [3] double on the device: loss, correct answers, images; read on demand
 };
 

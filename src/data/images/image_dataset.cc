@@ -111,12 +111,20 @@ at::Tensor normalise_by_operators(const at::Tensor& bytes, at::ScalarType type) 
   return result.view({bytes.size(0), bytes.size(2), bytes.size(3), 3}).permute({0, 3, 1, 2});
 }
 
+bool can_be_overwritten(const at::Tensor& earlier, const at::Tensor& bytes, at::ScalarType type) {
+  return earlier.defined() && earlier.use_count() == 1 && earlier.storage().use_count() == 1 &&
+         earlier.scalar_type() == type && earlier.sizes() == bytes.sizes() &&
+         earlier.is_contiguous(at::MemoryFormat::ChannelsLast);
+}
+
 // A byte has 256 values in each channel: on a CPU looking them up takes a tenth of the time.
-at::Tensor normalise_by_table(const at::Tensor& bytes, at::ScalarType type) {
+at::Tensor normalise_by_table(const at::Tensor& bytes, at::ScalarType type, at::Tensor&& earlier) {
   const at::Tensor every_byte = at::arange(256, at::kByte).view({256, 1, 1, 1}).expand({256, 3, 1, 1});
   const at::Tensor table = normalise_by_operators(every_byte, type);
   const at::Tensor in = bytes.contiguous(at::MemoryFormat::ChannelsLast);
-  at::Tensor result = at::empty(bytes.sizes(), bytes.options().dtype(type), at::MemoryFormat::ChannelsLast);
+  at::Tensor result = can_be_overwritten(earlier, bytes, type)
+                          ? std::move(earlier)
+                          : at::empty(bytes.sizes(), bytes.options().dtype(type), at::MemoryFormat::ChannelsLast);
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "normalise", [&] {
     const std::uint8_t* from = in.const_data_ptr<std::uint8_t>();
     const scalar_t* values = table.const_data_ptr<scalar_t>();
@@ -132,12 +140,12 @@ at::Tensor normalise_by_table(const at::Tensor& bytes, at::ScalarType type) {
 
 }  // namespace
 
-at::Tensor normalise(const at::Tensor& bytes, at::ScalarType type) {
+at::Tensor normalise(const at::Tensor& bytes, at::ScalarType type, at::Tensor&& earlier) {
   if (bytes.scalar_type() != at::kByte || bytes.dim() != 4 || bytes.size(1) != 3) {
     throw Error(fmt::format("expected bytes [batch, 3, height, width], found {} of {} dimensions",
                             c10::toString(bytes.scalar_type()), bytes.dim()));
   }
-  return bytes.is_cpu() ? normalise_by_table(bytes, type) : normalise_by_operators(bytes, type);
+  return bytes.is_cpu() ? normalise_by_table(bytes, type, std::move(earlier)) : normalise_by_operators(bytes, type);
 }
 
 }  // namespace tessera

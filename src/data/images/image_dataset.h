@@ -64,7 +64,8 @@ struct ImageBatch {
 ImageBatch load_images(const ImageDataset& images, std::span<const std::int64_t> indices, std::uint32_t epoch);
 
 // (byte / 255 - mean) / deviation in `type`, on the device of the bytes [B, 3, S, S]: these are a quarter of the
-// floats' size, in memory and in the copy to a GPU.
-at::Tensor normalise(const at::Tensor& bytes, at::ScalarType type = at::kFloat);
+// floats' size, in memory and in the copy to a GPU. On a CPU it writes into `earlier`, a result of before, if that has
+// the same shape and type and nobody else holds it: pages of new memory take longer to come than to be written.
+at::Tensor normalise(const at::Tensor& bytes, at::ScalarType type = at::kFloat, at::Tensor&& earlier = {});
 
 }  // namespace tessera

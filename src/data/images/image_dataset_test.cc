@@ -168,6 +168,29 @@ TEST(ImageBatch, IsNormalisedInAnyType) {
   EXPECT_THROW(normalise(normalised), Error);
 }
 
+TEST(ImageBatch, IsNormalisedIntoEarlierMemoryThatNobodyHolds) {
+  const ImageDataset images = dataset(false);
+  const ImageBatch first = load_images(images, std::vector<std::int64_t>{0, 1}, 0);
+  const ImageBatch second = load_images(images, std::vector<std::int64_t>{2, 3}, 0);
+  at::Tensor result = normalise(first.images);
+  const at::Tensor expected_first = result.clone(), expected_second = normalise(second.images);
+  const void* const memory = result.const_data_ptr();
+  result = normalise(second.images, at::kFloat, std::move(result));
+  EXPECT_EQ(result.const_data_ptr(), memory);
+  EXPECT_TRUE(result.equal(expected_second));
+  // Held, in whole or in part; of another type; of another shape.
+  const at::Tensor held = result;
+  EXPECT_NE(normalise(first.images, at::kFloat, std::move(result)).const_data_ptr(), memory);
+  EXPECT_TRUE(held.equal(expected_second));
+  at::Tensor in_part = normalise(second.images);
+  const at::Tensor its_part = in_part[1];
+  EXPECT_TRUE(normalise(first.images, at::kFloat, std::move(in_part)).equal(expected_first));
+  EXPECT_TRUE(its_part.equal(expected_second[1]));
+  EXPECT_EQ(normalise(first.images, at::kHalf, normalise(second.images)).scalar_type(), at::kHalf);
+  EXPECT_EQ(normalise(load_images(images, std::vector<std::int64_t>{4}, 0).images, at::kFloat, held.clone()).size(0),
+            1);
+}
+
 TEST(ImageBatch, ALoaderMayEndInTheMiddle) {
   const ImageDataset images = dataset(true);
   const Batches batches(200, {0, 1, 2, 3, 4});
