@@ -18,8 +18,8 @@
 namespace tessera::kernels {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-constexpr std::array<std::int64_t, 4> kLengths = {1, 63, 70, 200};
+constexpr double kBlockEpsilon = 1e-5;
+constexpr std::array<std::int64_t, 4> kBlockLengths = {1, 63, 70, 200};
 using Parameters = std::array<at::Tensor, 12>;  // in TransformerBlock's order
 
 Parameters random_parameters(std::int64_t C, at::ScalarType type, at::Device device) {
@@ -57,7 +57,7 @@ at::Tensor by_operations(const at::Tensor& x, const Parameters& p, std::int64_t 
 at::Tensor plain_attention(const at::Tensor& qkv, const at::Tensor& slopes) {
   std::vector<at::Tensor> outs;
   std::int64_t begin = 0;
-  for (const std::int64_t length : kLengths) {
+  for (const std::int64_t length : kBlockLengths) {
     const auto part = [&](std::int64_t i) { return qkv.narrow(0, begin, length).select(2, i).transpose(0, 1); };
     const auto position = at::arange(length, at::kDouble);
     const auto distance = position.unsqueeze(0) - position.unsqueeze(1);
@@ -83,7 +83,7 @@ Outcome backward_of(const at::Tensor& result, const at::Tensor& grad, const at::
   return outcome;
 }
 
-class TestCollector : public GradientCollector {
+class BlockCollector : public GradientCollector {
  public:
   at::Tensor room(std::size_t slot) override { return slot < rooms.size() ? rooms[slot] : at::Tensor(); }
   void take(const std::vector<GivenGradient>& gradients) override {
@@ -98,7 +98,7 @@ class TestCollector : public GradientCollector {
 void check_collected(const TransformerBlock& block, const PackedAttention& how, const at::Tensor& x,
                      const at::Tensor& grad, const Parameters& p, const Outcome& by_autograd) {
   constexpr std::size_t kFrozen = 4;
-  TestCollector collector;
+  BlockCollector collector;
   collector.rooms = {at::empty_like(p[0]), at::Tensor(), at::empty_like(p[2])};
   p[kFrozen].requires_grad_(false);
   for (std::size_t i = 0; i < p.size(); ++i) collect_gradient(p[i], collector, i);
@@ -123,7 +123,7 @@ void check_transformer_block(std::int64_t H, std::int64_t D, at::ScalarType type
   SCOPED_TRACE(fmt::format("{} heads of {} in {}", H, D, c10::toString(type)));
   const std::int64_t C = H * D;
   std::vector<std::int32_t> offsets = {0};
-  for (const auto length : kLengths) offsets.push_back(offsets.back() + static_cast<std::int32_t>(length));
+  for (const auto length : kBlockLengths) offsets.push_back(offsets.back() + static_cast<std::int32_t>(length));
   const std::int64_t T = offsets.back();
   const auto slopes = at::exp2(at::arange(1, H + 1, at::kFloat) * (-8.0 / static_cast<double>(H)));
   const PackedAttention how{at::tensor(offsets, at::kInt).to(device), 200, slopes.to(device)};
@@ -131,12 +131,12 @@ void check_transformer_block(std::int64_t H, std::int64_t D, at::ScalarType type
              grad = random_tensor({T, C}, type, device, 2);
   const Parameters p = random_parameters(C, type, device);
 
-  TransformerBlock block{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], H, kEpsilon};
+  TransformerBlock block{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], H, kBlockEpsilon};
   ASSERT_TRUE(transformer_block_serves(x, H, how));
   const Outcome node = backward_of(transformer_block(x, block, how), grad, x, p);
   check_collected(block, how, x, grad, p, node);
   const auto our_norm = [](const auto& rows, const auto& weight, const auto& bias) {
-    return layer_norm(rows, weight, bias, kEpsilon);
+    return layer_norm(rows, weight, bias, kBlockEpsilon);
   };
   const Outcome parts =
       backward_of(by_operations(x, p, H, our_norm, bias_gelu,
@@ -149,7 +149,7 @@ void check_transformer_block(std::int64_t H, std::int64_t D, at::ScalarType type
   Parameters exact_p;
   std::transform(p.begin(), p.end(), exact_p.begin(), [](const auto& tensor) { return double_leaf(tensor); });
   const auto plain_norm = [C](const auto& rows, const auto& weight, const auto& bias) {
-    return at::layer_norm(rows, {C}, weight, bias, kEpsilon);
+    return at::layer_norm(rows, {C}, weight, bias, kBlockEpsilon);
   };
   const auto plain_gelu = [](const auto& rows, const auto& bias) { return at::gelu(rows + bias, "tanh"); };
   const Outcome exact = backward_of(by_operations(exact_x, exact_p, H, plain_norm, plain_gelu,
