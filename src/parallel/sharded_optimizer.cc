@@ -120,7 +120,7 @@ UpdateResult ShardedOptimizer::update(const UpdateArguments& arguments) {
 
 void ShardedOptimizer::update_all(double learning_rate, double gradient_scale) {
   for (std::size_t i = 0; i < engine_.units().size(); ++i) {
-    begin_update(engine_.schedule().unit_of_update(i, worker_ != nullptr), learning_rate, gradient_scale);
+    begin_update(engine_.schedule().unit_of_update(i), learning_rate, gradient_scale);
   }
 }
 

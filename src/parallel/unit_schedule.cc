@@ -74,12 +74,11 @@ void UnitSchedule::wait_for_reductions_until(std::size_t turn) {
   for (; num_waited_ < turn; ++num_waited_) verbs_.wait_reduce(unit_of_turn(num_waited_));
 }
 
-// In the background the root comes first, as in the next forward. Its gradient arrives last, and until it is there the
-// worker begins at the other end. Delayed updates are needed by the next backward instead: the last unit's first, the
-// root's at the end.
-std::size_t UnitSchedule::unit_of_update(std::size_t place, bool in_background) const {
-  if (delays_updates_) return unit_of_turn(place);
-  return in_background ? (place + num_units_ - 1) % num_units_ : place;
+// The root comes first, as in the next forward; it is also the largest, so that a GPU has work while the host queues
+// the others. In the background its gradient arrives last, and until it is there the worker begins at the other end.
+// Delayed updates are needed by the next backward instead: the last unit's first, the root's at the end.
+std::size_t UnitSchedule::unit_of_update(std::size_t place) const {
+  return delays_updates_ ? unit_of_turn(place) : (place + root()) % num_units_;
 }
 
 }  // namespace tessera

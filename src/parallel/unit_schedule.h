@@ -64,7 +64,7 @@ class UnitSchedule {
   std::size_t unit_of_turn(std::size_t turn) const { return turn < root() ? root() - 1 - turn : root(); }
   std::size_t turn_of(std::size_t unit) const { return unit_of_turn(unit); }  // the same arithmetic
   // Updates in the order in which the next step needs the units.
-  std::size_t unit_of_update(std::size_t place, bool in_background) const;
+  std::size_t unit_of_update(std::size_t place) const;
 
  private:
   void gather(std::size_t unit);
