@@ -84,8 +84,8 @@ LanguageModel::Pass LanguageModel::pass_over(const PackedBatch& batch) const {
   how.max_seqlen = batch.max_seqlen;
   how.alibi_slopes = slopes();
   how.scale = shape_.attention_scale;
-  if (shape_.rotaries.empty()) return pass;
-  const at::Tensor lengths = row_lengths(batch);
+  const bool by_length = std::ranges::any_of(shape_.rotaries, &Rotary::depends_on_length);
+  const at::Tensor lengths = by_length ? row_lengths(batch) : at::Tensor();
   for (const Rotary& rotary : shape_.rotaries) pass.tables.push_back(rotary_table(rotary, batch.positions, lengths));
   return pass;
 }

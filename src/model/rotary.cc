@@ -18,6 +18,11 @@
 namespace tessera {
 namespace {
 
+// A copy that blocks would let the host wait for all that is queued. The driver takes few bytes at once.
+at::Tensor queue_copy(const at::Tensor& tensor, at::Device device) {
+  return tensor.to(device, /*non_blocking=*/true);
+}
+
 // 2 i / R: [R / 2].
 at::Tensor exponents(const Rotary& rotary) {
   return at::arange(0, rotary.num_rotated, 2, at::kLong).to(at::kFloat) / static_cast<double>(rotary.num_rotated);
@@ -63,35 +68,35 @@ at::Tensor dynamic_frequencies(const Rotary& rotary, const at::Tensor& row_lengt
   const at::Tensor length = row_lengths.to(at::kFloat).clamp_min(rotary.original_positions);
   const at::Tensor stretched = rotary.factor * length / rotary.original_positions - (rotary.factor - 1);
   const at::Tensor theta = rotary.theta * at::pow(stretched, R / (R - 2));
-  return at::pow(theta.unsqueeze(1), exponents(rotary).to(row_lengths.device())).reciprocal();
+  return at::pow(theta.unsqueeze(1), queue_copy(exponents(rotary), row_lengths.device())).reciprocal();
 }
 
 // [R / 2], or [T, R / 2] where rows differ.
-at::Tensor frequencies(const Rotary& rotary, const at::Tensor& row_lengths) {
-  const at::Device device = row_lengths.device();
+at::Tensor frequencies(const Rotary& rotary, const at::Tensor& row_lengths, at::Device device) {
   switch (rotary.kind) {
     case RotaryKind::kPlain:
-      return powers(rotary).reciprocal().to(device);
+      return queue_copy(powers(rotary).reciprocal(), device);
     case RotaryKind::kLinear:
-      return (powers(rotary).reciprocal() / rotary.factor).to(device);
+      return queue_copy(powers(rotary).reciprocal() / rotary.factor, device);
     case RotaryKind::kLlama3:
-      return llama3_frequencies(rotary).to(device);
+      return queue_copy(llama3_frequencies(rotary), device);
     case RotaryKind::kYarn:
-      return yarn_frequencies(rotary).to(device);
+      return queue_copy(yarn_frequencies(rotary), device);
     case RotaryKind::kDynamic:
       return dynamic_frequencies(rotary, row_lengths);
     case RotaryKind::kLongRope:
       break;
   }
   const at::Tensor is_long = (row_lengths > rotary.original_positions).unsqueeze(1);
-  return at::where(is_long, long_rope_frequencies(rotary, rotary.long_factors).to(device),
-                   long_rope_frequencies(rotary, rotary.short_factors).to(device));
+  return at::where(is_long, queue_copy(long_rope_frequencies(rotary, rotary.long_factors), device),
+                   queue_copy(long_rope_frequencies(rotary, rotary.short_factors), device));
 }
 
 }  // namespace
 
 kernels::RotaryTable rotary_table(const Rotary& rotary, const at::Tensor& positions, const at::Tensor& row_lengths) {
-  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(1) * frequencies(rotary, row_lengths);
+  const at::Tensor angles =
+      positions.to(at::kFloat).unsqueeze(1) * frequencies(rotary, row_lengths, positions.device());
   kernels::RotaryTable table{angles.cos(), angles.sin()};
   if (rotary.attention_factor != 1) {
     table.cos.mul_(rotary.attention_factor);

@@ -30,10 +30,13 @@ struct Rotary {
   bool truncates = true;                                       // kYarn: bounds of the ramp are whole numbers
   std::vector<double> short_factors{}, long_factors{};         // kLongRope: R / 2 numbers each
   bool refills_cache = false;  // kLongRope: in generation, when a row outgrows the original positions: Phi-3
+
+  // By the length of each token's own row.
+  bool depends_on_length() const { return kind == RotaryKind::kDynamic || kind == RotaryKind::kLongRope; }
 };
 
-// cos and sin of tokens at `positions` [T] in rows of `row_lengths` [T] tokens (int64, on one device). kDynamic and
-// kLongRope choose by the length of each token's own row.
+// cos and sin of tokens at `positions` [T] in rows of `row_lengths` [T] tokens (int64, on one device), which may be
+// undefined where the kind does not depend on them. On a GPU nothing waits for queued work.
 kernels::RotaryTable rotary_table(const Rotary& rotary, const at::Tensor& positions, const at::Tensor& row_lengths);
 
 // For each token the length of its row.
