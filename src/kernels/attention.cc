@@ -225,8 +225,7 @@ at::Tensor packed_attention(const at::Tensor& qkv, std::int64_t parts_dim, const
 namespace {
 
 bool fused_takes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how) {
-  return q.size(1) == k.size(1) && q.is_contiguous() && k.is_contiguous() && v.is_contiguous() &&
-         fused_serves(q, q.size(2), how);
+  return q.is_contiguous() && k.is_contiguous() && v.is_contiguous() && fused_serves(q, q.size(2), how);
 }
 
 }  // namespace

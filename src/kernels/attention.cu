@@ -1,7 +1,8 @@
 // Causal attention over packed rows, forward and backward. A thread block has kTileRows queries (or keys) of one head
 // of one row and walks over the tiles of keys (or queries) that they meet, two tiles in shared memory, one being read
 // while the next arrives. In backward each tile of dK and dV and each tile of dQ has a block of its own: the scores are
-// computed twice, and nothing is added by atomics, so that the same inputs always give the same bits.
+// computed twice, and nothing is added by atomics, so that the same inputs always give the same bits. A key head that
+// several query heads share meets the queries of one after another.
 #include <atomic>
 
 #include "kernels/tiles.cuh"
@@ -10,6 +11,7 @@ namespace tessera::kernels {
 namespace {
 
 constexpr float kLog2E = 1.44269504f;
+constexpr float kLowest = -1e30f;  // below every score; finite, so that a query may see none of a tile's keys
 constexpr int kScoreTiles = kTileRows / 8;
 constexpr bool kKeepsLeft = TESSERA_WGMMA;  // elsewhere the registers are full
 
@@ -22,12 +24,10 @@ __device__ inline float power_of_two(float x) {
 
 // Where a block works.
 struct Place {
-  int head, begin, length;  // of the row: its first token, its tokens
+  int begin, length;  // of the row: its first token, its tokens
 
-  __device__ explicit Place(const CudaAttention& a) : head(static_cast<int>(blockIdx.y)) {
-    begin = a.cu_seqlens[blockIdx.z];
-    length = a.cu_seqlens[blockIdx.z + 1] - begin;
-  }
+  __device__ Place(const CudaAttention& a, unsigned row)
+      : begin(a.cu_seqlens[row]), length(a.cu_seqlens[row + 1] - begin) {}
 };
 
 // Within a tile, the row that a lane's first two numbers (c < 2) or last two belong to, and their columns.
@@ -66,15 +66,31 @@ struct Scores {
   }
 };
 
-// The row's queries (0), keys (1) or values (2).
+// The row's queries (0), keys (1) or values (2), of one of their heads.
 template <typename T, int D>
-__device__ inline RowSource<T, D> part_of(const CudaAttention& a, int part, const Place& place) {
-  return {static_cast<const T*>(a.parts[part]) + place.begin * a.token_stride + place.head * a.head_stride,
-          a.token_stride, place.length};
+__device__ inline RowSource<T, D> part_of(const CudaAttention& a, int part, const Place& place, int head) {
+  return {static_cast<const T*>(a.parts[part]) + place.begin * a.token_stride[part] + head * a.head_stride[part],
+          a.token_stride[part], place.length};
 }
 template <int D>
-__device__ inline std::int64_t result_offset(const CudaAttention& a, const Place& place, int first) {
-  return ((place.begin + static_cast<std::int64_t>(first)) * a.num_heads + place.head) * D;
+__device__ inline std::int64_t result_offset(const CudaAttention& a, const Place& place, int head, int first) {
+  return ((place.begin + static_cast<std::int64_t>(first)) * a.num_heads + head) * D;
+}
+
+// Whether a query sees a key. Negative distances are large unsigned numbers.
+__device__ inline bool is_hidden(int query_minus_key, int window) {
+  return static_cast<unsigned>(query_minus_key) >= static_cast<unsigned>(window);
+}
+// The first tile with keys that queries of the tile at `first` see; the last tile with queries that see keys of it.
+__device__ inline int first_tile_of_keys(int first, int window) {
+  return max(0, first - window + 1) / kTileRows;
+}
+__device__ inline int last_tile_of_queries(int first, int window, int length) {
+  return min(length - 1, first + kTileRows - 1 + window - 1) / kTileRows;
+}
+// Of a tile of queries and one of keys: whether a pair of theirs is hidden.
+__device__ inline bool tiles_hide(int queries, int keys, int window) {
+  return queries == keys || (queries - keys + 1) * kTileRows - 1 >= window;
 }
 
 // Over the four lanes that share a row.
@@ -100,27 +116,30 @@ constexpr int kForwardBlocks = !TESSERA_WGMMA ? 1
 template <typename T, int D>
 __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<D>) forward(CudaAttention a) {
   constexpr int kTile = kTileNumbers<D>;
-  const Place place(a);
+  const Place place(a, blockIdx.z);
+  const int head = static_cast<int>(blockIdx.y), key_head = head / (a.num_heads / a.num_kv_heads);
   const int tile = static_cast<int>(gridDim.x - 1 - blockIdx.x), first = tile * kTileRows;  // the longest first
   if (first >= place.length) return;
   T* const queries = reinterpret_cast<T*>(shared_bytes);
   T* const keys = queries + kTile;     // two tiles
   T* const values = keys + 2 * kTile;  // two tiles
-  const auto all_keys = part_of<T, D>(a, 1, place), all_values = part_of<T, D>(a, 2, place);
+  const auto all_keys = part_of<T, D>(a, 1, place, key_head), all_values = part_of<T, D>(a, 2, place, key_head);
   const auto start = [&](int index) {
     const int at = index * kTileRows, stage = index % 2;
     all_keys.start(keys + stage * kTile, at);
     all_values.start(values + stage * kTile, at);
   };
-  part_of<T, D>(a, 0, place).start(queries, first);
-  start(0);
-  Scores score(a, place.head);
+  const int first_met = first_tile_of_keys(first, a.window);
+  part_of<T, D>(a, 0, place, head).start(queries, first);
+  start(first_met);
+  Scores score(a, head);
   LeftRows<T, D, kKeepsLeft> my_queries(queries);
   Accumulator result[D / 8] = {};
-  float largest[2] = {-INFINITY, -INFINITY}, sum[2] = {};
-  // kHides: keys after the query
+  float largest[2] = {kLowest, kLowest}, sum[2] = {};
+  // kHides: keys that the query does not see
   const auto meet = [&](int index, auto hides) {
     constexpr bool kHides = decltype(hides)::value;
+    const int ahead = (tile - index) * kTileRows;
     Accumulator scores[kScoreTiles];
     begin_rows_by_rows(scores, my_queries, keys + index % 2 * kTile);
     end_products<0>(scores);
@@ -131,7 +150,7 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<D>) forward(CudaA
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         float& s = scores[n].values[c];
-        s = kHides && column_of(n, c) > row_of(c) ? -INFINITY : score.of<false>(s, n, c);
+        s = kHides && is_hidden(ahead + row_of(c) - column_of(n, c), a.window) ? -INFINITY : score.of<false>(s, n, c);
         new_largest[c / 2] = fmaxf(new_largest[c / 2], s);
       }
     }
@@ -161,24 +180,27 @@ __global__ void __launch_bounds__(kTileThreads, kForwardBlocks<D>) forward(CudaA
   };
   wait_for_tiles();
   my_queries.keep();
-  for (int index = 0; index < tile; ++index) {
-    start(index + 1);
-    meet(index, std::false_type());
+  for (int index = first_met; index <= tile; ++index) {
+    if (index < tile) start(index + 1);
+    if (tiles_hide(tile, index, a.window)) {
+      meet(index, std::true_type());
+    } else {
+      meet(index, std::false_type());
+    }
     wait_for_tiles();
   }
-  meet(tile, std::true_type());
   const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16, rows_left = place.length - first - warp_row;
   sum[0] = sum_of_row(sum[0]);
   sum[1] = sum_of_row(sum[1]);
   store_rows<T, D>(result, 1.0f / sum[0], 1.0f / sum[1],
-                   static_cast<T*>(a.out) + result_offset<D>(a, place, first + warp_row),
+                   static_cast<T*>(a.out) + result_offset<D>(a, place, head, first + warp_row),
                    static_cast<std::int64_t>(a.num_heads) * D, rows_left);
   if (threadIdx.x % 4 == 0) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int query = first + row_of(2 * half);
       if (query < place.length) {
-        a.logsumexp[static_cast<std::int64_t>(place.begin + query) * a.num_heads + place.head] =
+        a.logsumexp[static_cast<std::int64_t>(place.begin + query) * a.num_heads + head] =
             largest[half] + log2f(sum[half]);
       }
     }
@@ -208,10 +230,13 @@ __global__ void sum_products(CudaAttention a, std::int64_t num_heads_of_tokens) 
 // With kOfKeys the block has keys and values and meets queries and their gradients: it gives dK and dV. Else it has
 // queries and meets keys: it gives dQ.
 template <typename T, int D, bool kOfKeys>
-__device__ void backward_of_tile(const CudaAttention& a, const Place& place, int tile) {
+__device__ void backward_of_tile(const CudaAttention& a, const Place& place, int head, int tile) {
   constexpr int kTile = kTileNumbers<D>;
   constexpr bool kKeeps = kKeepsLeft && D <= 80;  // for more there are no registers
-  const int first = tile * kTileRows, last_tile = kOfKeys ? (place.length - 1) / kTileRows : tile;
+  const int group = a.num_heads / a.num_kv_heads, first = tile * kTileRows;
+  const int first_met = kOfKeys ? tile : first_tile_of_keys(first, a.window);
+  const int last_met = kOfKeys ? last_tile_of_queries(first, a.window, place.length) : tile;
+  const int num_met = last_met - first_met + 1, num_steps = kOfKeys ? num_met * group : num_met;
   T* const mine = reinterpret_cast<T*>(shared_bytes);  // keys, or queries
   T* const my_other = mine + kTile;                    // values, or the result's gradient
   T* const met = my_other + kTile;                     // two tiles: queries, or keys
@@ -219,49 +244,51 @@ __device__ void backward_of_tile(const CudaAttention& a, const Place& place, int
   float* const met_logsumexp = reinterpret_cast<float*>(met_other + 2 * kTile);  // kOfKeys: two times kTileRows
   float* const met_delta = met_logsumexp + 2 * kTileRows;
 
-  const RowSource<T, D> gradient(static_cast<const T*>(a.grad) + result_offset<D>(a, place, 0),
-                                 static_cast<std::int64_t>(a.num_heads) * D, place.length);
-  const auto all_met = part_of<T, D>(a, kOfKeys ? 0 : 1, place);
-  const auto all_met_other = kOfKeys ? gradient : part_of<T, D>(a, 2, place);
-  const auto statistic = [&](const float* of_tokens, int query) {
-    return of_tokens[static_cast<std::int64_t>(place.begin + query) * a.num_heads + place.head];
+  const auto gradient = [&](int of_head) {
+    return RowSource<T, D>(static_cast<const T*>(a.grad) + result_offset<D>(a, place, of_head, 0),
+                           static_cast<std::int64_t>(a.num_heads) * D, place.length);
   };
-  const auto start = [&](int index) {
-    const int at = index * kTileRows, stage = index % 2;
-    all_met.start(met + stage * kTile, at);
-    all_met_other.start(met_other + stage * kTile, at);
+  const auto statistic = [&](const float* of_tokens, int of_head, int query) {
+    return of_tokens[static_cast<std::int64_t>(place.begin + query) * a.num_heads + of_head];
+  };
+  // The met head's tile `index`.
+  const auto start = [&](int met_head, int index, int stage) {
+    const int at = index * kTileRows;
+    part_of<T, D>(a, kOfKeys ? 0 : 1, place, met_head).start(met + stage * kTile, at);
+    (kOfKeys ? gradient(met_head) : part_of<T, D>(a, 2, place, met_head)).start(met_other + stage * kTile, at);
     if constexpr (kOfKeys) {
       if (threadIdx.x < kTileRows) {
         const int query = at + static_cast<int>(threadIdx.x);
         const bool exists = query < place.length;
         // exp2(x - infinity) is 0: a query that does not exist gives nothing
-        met_logsumexp[stage * kTileRows + threadIdx.x] = exists ? statistic(a.logsumexp, query) : INFINITY;
-        met_delta[stage * kTileRows + threadIdx.x] = exists ? statistic(a.delta, query) : 0.0f;
+        met_logsumexp[stage * kTileRows + threadIdx.x] = exists ? statistic(a.logsumexp, met_head, query) : INFINITY;
+        met_delta[stage * kTileRows + threadIdx.x] = exists ? statistic(a.delta, met_head, query) : 0.0f;
       }
     }
   };
 
-  part_of<T, D>(a, kOfKeys ? 1 : 0, place).start(mine, first);
-  (kOfKeys ? part_of<T, D>(a, 2, place) : gradient).start(my_other, first);
-  const int first_met = kOfKeys ? tile : 0;
-  start(first_met);
+  part_of<T, D>(a, kOfKeys ? 1 : 0, place, head).start(mine, first);
+  (kOfKeys ? part_of<T, D>(a, 2, place, head) : gradient(head)).start(my_other, first);
+  int met_head = kOfKeys ? head * group : head / group;
+  start(met_head, first_met, 0);
   float my_logsumexp[2] = {INFINITY, INFINITY}, my_delta[2] = {};
   if constexpr (!kOfKeys) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int query = first + row_of(2 * half);
       if (query < place.length) {
-        my_logsumexp[half] = statistic(a.logsumexp, query);
-        my_delta[half] = statistic(a.delta, query);
+        my_logsumexp[half] = statistic(a.logsumexp, head, query);
+        my_delta[half] = statistic(a.delta, head, query);
       }
     }
   }
-  Scores score(a, place.head);
+  Scores score(a, kOfKeys ? met_head : head);
   LeftRows<T, D, kKeeps> my_rows(mine), my_other_rows(my_other);
   Accumulator grad_mine[D / 8] = {}, grad_values[kOfKeys ? D / 8 : 1] = {};
-  // kHides: keys after the query
-  const auto meet = [&](int stage, auto hides) {
+  // kHides: keys that the query does not see
+  const auto meet = [&](int index, int stage, auto hides) {
     constexpr bool kHides = decltype(hides)::value;
+    const int ahead = (kOfKeys ? index - tile : tile - index) * kTileRows;
     Accumulator weights[kScoreTiles], grad_scores[kScoreTiles];
     begin_rows_by_rows(weights, my_rows, met + stage * kTile);
     begin_rows_by_rows(grad_scores, my_other_rows, met_other + stage * kTile);
@@ -270,11 +297,11 @@ __device__ void backward_of_tile(const CudaAttention& a, const Place& place, int
     for (int n = 0; n < kScoreTiles; ++n) {
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const int row = row_of(c), column = column_of(n, c);
-        const bool is_hidden = kHides && (kOfKeys ? row > column : column > row);
+        const int column = column_of(n, c), after = kOfKeys ? column - row_of(c) : row_of(c) - column;
+        const bool hides_it = kHides && is_hidden(ahead + after, a.window);
         const float logsumexp = kOfKeys ? met_logsumexp[stage * kTileRows + column] : my_logsumexp[c / 2];
         float& w = weights[n].values[c];
-        w = is_hidden ? 0.0f : power_of_two(score.template of<kOfKeys>(w, n, c) - logsumexp);
+        w = hides_it ? 0.0f : power_of_two(score.template of<kOfKeys>(w, n, c) - logsumexp);
       }
     }
     if constexpr (kOfKeys) begin_product<T, D>(grad_values, weights, met_other + stage * kTile);
@@ -295,37 +322,50 @@ __device__ void backward_of_tile(const CudaAttention& a, const Place& place, int
   wait_for_tiles();
   my_rows.keep();
   my_other_rows.keep();
-  for (int index = first_met; index <= last_tile; ++index) {
-    if (index < last_tile) start(index + 1);
+  for (int step = 0, index = first_met; step < num_steps; ++step) {
+    const bool ends_head = index == last_met;
+    const int next = ends_head ? first_met : index + 1;
+    if (step + 1 < num_steps) start(met_head + (ends_head ? 1 : 0), next, (step + 1) % 2);
     score.template begin<kOfKeys>(first, index * kTileRows);
-    if (index == tile) {
-      meet(index % 2, std::true_type());
+    if (kOfKeys ? tiles_hide(index, tile, a.window) : tiles_hide(tile, index, a.window)) {
+      meet(index, step % 2, std::true_type());
     } else {
-      meet(index % 2, std::false_type());
+      meet(index, step % 2, std::false_type());
     }
     wait_for_tiles();
+    index = next;
+    if (kOfKeys && ends_head && step + 1 < num_steps) score = Scores(a, ++met_head);
   }
   const int warp_row = static_cast<int>(threadIdx.x) / 32 * 16;
   const int rows_left = place.length - first - warp_row;
   const auto target = [&](int part) {
     return static_cast<T*>(a.grad_parts[part]) +
-           (place.begin + static_cast<std::int64_t>(first) + warp_row) * a.token_stride + place.head * a.head_stride;
+           (place.begin + static_cast<std::int64_t>(first) + warp_row) * a.token_stride[part] +
+           head * a.head_stride[part];
   };
-  store_rows<T, D>(grad_mine, a.scale, a.scale, target(kOfKeys ? 1 : 0), a.token_stride, rows_left);
-  if constexpr (kOfKeys) store_rows<T, D>(grad_values, 1.0f, 1.0f, target(2), a.token_stride, rows_left);
+  constexpr int kMine = kOfKeys ? 1 : 0;
+  store_rows<T, D>(grad_mine, a.scale, a.scale, target(kMine), a.token_stride[kMine], rows_left);
+  if constexpr (kOfKeys) store_rows<T, D>(grad_values, 1.0f, 1.0f, target(2), a.token_stride[2], rows_left);
 }
 
+// Where each query head has its own key head, the blocks of its keys and of its queries stand side by side and share
+// what they read. Blocks of a key head that several share walk several times as far: all of them start before the
+// others.
 template <typename T, int D>
 __global__ void __launch_bounds__(kTileThreads) backward(CudaAttention a) {
-  const Place place(a);
-  const int index = static_cast<int>(blockIdx.x) / 2, num_tiles = static_cast<int>(gridDim.x) / 2;
-  const bool of_keys = blockIdx.x % 2 == 0;
+  const bool is_shared = a.num_kv_heads != a.num_heads;
+  const int column = static_cast<int>(blockIdx.x), num_tiles = static_cast<int>(gridDim.x) / (is_shared ? 1 : 2);
+  const int slot = static_cast<int>(is_shared ? blockIdx.z : blockIdx.y);
+  const bool of_keys = is_shared ? slot < a.num_kv_heads : column % 2 == 0;
+  const int head = is_shared && !of_keys ? slot - a.num_kv_heads : slot;
+  const int index = is_shared ? column : column / 2;
+  const Place place(a, is_shared ? blockIdx.y : blockIdx.z);
   const int tile = of_keys ? index : num_tiles - 1 - index;  // the longest walks first
   if (tile * kTileRows >= place.length) return;
   if (of_keys) {
-    backward_of_tile<T, D, true>(a, place, tile);
+    backward_of_tile<T, D, true>(a, place, head, tile);
   } else {
-    backward_of_tile<T, D, false>(a, place, tile);
+    backward_of_tile<T, D, false>(a, place, head, tile);
   }
 }
 
@@ -348,7 +388,7 @@ void with_kind(const CudaAttention& a, F f) {
 }
 
 template <auto kernel>
-void launch(const CudaAttention& a, int blocks_a_tile, std::size_t bytes) {
+void launch(const CudaAttention& a, dim3 grid, std::size_t bytes) {
   // Once on each device: the call takes as long as half a launch.
   static std::atomic<std::uint64_t> is_set_on{0};
   int device = 0;
@@ -358,10 +398,18 @@ void launch(const CudaAttention& a, int blocks_a_tile, std::size_t bytes) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
     is_set_on.fetch_or(bit);
   }
-  const auto num_tiles = static_cast<unsigned>((a.max_length + kTileRows - 1) / kTileRows);
-  const dim3 grid(num_tiles * static_cast<unsigned>(blocks_a_tile), static_cast<unsigned>(a.num_heads),
-                  static_cast<unsigned>(a.num_rows));
   kernel<<<grid, kTileThreads, bytes, a.stream>>>(a);
+}
+
+unsigned num_tiles_of(const CudaAttention& a) {
+  return static_cast<unsigned>((a.max_length + kTileRows - 1) / kTileRows);
+}
+
+// As backward() reads it.
+dim3 backward_grid(const CudaAttention& a) {
+  const auto heads = static_cast<unsigned>(a.num_heads), kv_heads = static_cast<unsigned>(a.num_kv_heads);
+  const auto tiles = num_tiles_of(a), rows = static_cast<unsigned>(a.num_rows);
+  return heads == kv_heads ? dim3(2 * tiles, heads, rows) : dim3(tiles, rows, kv_heads + heads);
 }
 
 }  // namespace
@@ -370,7 +418,8 @@ void attention_forward_cuda(const CudaAttention& a) {
   with_kind(a, [&](auto* type, auto size) {
     using T = std::remove_pointer_t<decltype(type)>;
     constexpr int D = decltype(size)::value;
-    launch<forward<T, D>>(a, 1, 5 * kTileNumbers<D> * sizeof(T));
+    const dim3 grid(num_tiles_of(a), static_cast<unsigned>(a.num_heads), static_cast<unsigned>(a.num_rows));
+    launch<forward<T, D>>(a, grid, 5 * kTileNumbers<D> * sizeof(T));
   });
 }
 
@@ -381,7 +430,7 @@ void attention_backward_cuda(const CudaAttention& a) {
     const std::int64_t count = a.num_tokens * a.num_heads;
     constexpr int kThreads = 256, kPerBlock = kThreads / 4;
     sum_products<T, D><<<static_cast<unsigned>((count + kPerBlock - 1) / kPerBlock), kThreads, 0, a.stream>>>(a, count);
-    launch<backward<T, D>>(a, 2, 6 * kTileNumbers<D> * sizeof(T) + 4 * kTileRows * sizeof(float));
+    launch<backward<T, D>>(a, backward_grid(a), 6 * kTileNumbers<D> * sizeof(T) + 4 * kTileRows * sizeof(float));
   });
 }
 

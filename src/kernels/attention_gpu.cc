@@ -220,11 +220,10 @@ at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at
                                always_repeats);
 }
 
-// Attention of a fused projection by our own kernel (attention.cu), which knows neither windows nor scales: nothing is
-// copied, widened or stacked.
+// Attention by our own kernel (attention.cu): nothing is copied, widened or stacked.
 bool fused_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how) {
   return x.is_cuda() && x.numel() > 0 && is_half_type(x.scalar_type()) && attention_has_head_size(D) && !drops(how) &&
-         how.scale == 0 && how.window == 0 && how.max_seqlen > 0 && cuda_kernels().is_ampere(x.device());
+         how.max_seqlen > 0 && cuda_kernels().is_ampere(x.device());
 }
 
 at::Tensor attention_by_fused(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how) {

@@ -52,11 +52,11 @@ AttentionPass flash_forward(const at::Tensor& q, const at::Tensor& k, const at::
 AttentionGradients flash_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   std::int64_t D, const PackedAttention& how, const AttentionPass& pass, bool repeats);
 
-// GPU, half types: attention.cu, for a fused projection, which must be contiguous. fused_serves: of x's device and
-// type, with heads of D.
+// GPU, half types: attention.cu. fused_serves: of x's device and type, with heads of D; a fused projection must be
+// contiguous.
 bool fused_serves(const at::Tensor& x, std::int64_t D, const PackedAttention& how);
 at::Tensor attention_by_fused(const at::Tensor& qkv, std::int64_t parts_dim, const PackedAttention& how);
-// Of q, k and v apart, each contiguous, with as many heads.
+// Of q, k and v apart, each contiguous; k and v may have fewer heads.
 AttentionPass fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PackedAttention& how);
 AttentionGradients fused_backward(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   const PackedAttention& how, const AttentionPass& pass);

@@ -36,6 +36,7 @@ TEST(PackedAttention, EqualsThePlainOneInHalfTypesWithinTheirError) {
 TEST(PackedAttention, OfTodaysDecodersEqualsThePlainOne) {
   for (const auto& one : decoder_attention_cases()) {
     for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf}) check_attention(one, type, at::kCPU);
+    if (!one.alibi) check_attention(one, at::kFloat, at::kCPU, attention_by_passes);
   }
 }
 

@@ -121,11 +121,13 @@ void* part_of(void* qkv, const Sizes& s, int part) {
 CudaAttention attention_of(const Sizes& s, const at::Tensor& x, const PackedAttention& how, const KeptParts& kept) {
   const std::int64_t D = s.C / s.H;
   CudaAttention a = attention_of(how, x, s.T, s.H, D);
-  a.token_stride = 3 * s.C;
-  a.head_stride = 3 * D;
   a.out = kept.context;
   a.logsumexp = kept.logsumexp;
-  for (int part = 0; part < 3; ++part) a.parts[part] = part_of(kept.qkv, s, part);
+  for (int part = 0; part < 3; ++part) {
+    a.parts[part] = part_of(kept.qkv, s, part);
+    a.token_stride[part] = 3 * s.C;
+    a.head_stride[part] = 3 * D;
+  }
   return a;
 }
 

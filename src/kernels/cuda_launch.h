@@ -144,15 +144,17 @@ void add_rows_cuda(const CudaRows& rows, const std::int64_t* ids, const std::int
                    void* table);
 
 // attention.cu: bf16 or fp16; sizes.h has the head sizes. Addresses and strides are multiples of 16 bytes.
+inline constexpr int kNoWindow = 1 << 30;
 struct CudaAttention {
   NumberType type;
-  int num_heads, head_size, num_rows, max_length;
+  int num_heads, num_kv_heads, head_size, num_rows, max_length;
+  int window;  // a query sees itself and the window - 1 tokens before it; kNoWindow: all
   std::int64_t num_tokens;
   const std::int32_t* cu_seqlens;  // [num_rows + 1]
   const float* slopes;             // null: no ALiBi
   float scale;                     // of the products of q and k
-  const void* parts[3];            // q, k, v: [T, H, D] with these strides, in numbers
-  std::int64_t token_stride, head_stride;
+  const void* parts[3];            // q: [T, num_heads, D]; k, v: [T, num_kv_heads, D], with these strides, in numbers
+  std::int64_t token_stride[3], head_stride[3];
   void* out;         // [T, H, D]
   float* logsumexp;  // [T, H], to the base 2
   // backward alone

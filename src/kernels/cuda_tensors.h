@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -46,26 +47,30 @@ inline CudaAttention attention_of(const PackedAttention& how, const at::Tensor& 
                                   std::int64_t D) {
   CudaAttention a{};
   a.type = type_of(like);
-  a.num_heads = static_cast<int>(H);
+  a.num_heads = a.num_kv_heads = static_cast<int>(H);
+  a.window = how.window == 0 ? kNoWindow : static_cast<int>(std::min<std::int64_t>(how.window, kNoWindow));
   a.head_size = static_cast<int>(D);
   a.num_rows = static_cast<int>(how.cu_seqlens.numel()) - 1;
   a.max_length = static_cast<int>(how.max_seqlen);
   a.num_tokens = T;
   a.cu_seqlens = how.cu_seqlens.const_data_ptr<std::int32_t>();
   a.slopes = how.alibi_slopes ? how.alibi_slopes->const_data_ptr<float>() : nullptr;
-  a.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(D)));
+  a.scale = static_cast<float>(how.scale != 0 ? how.scale : 1.0 / std::sqrt(static_cast<double>(D)));
   a.stream = stream_of(like);
   return a;
 }
 
-// Forward; {q, k, v} are parts of one tensor.
+// Forward. k and v may have fewer heads than q.
 inline CudaAttention attention_of(const std::array<at::Tensor, 3>& qkv, const PackedAttention& how,
                                   const at::Tensor& result, const at::Tensor& logsumexp) {
   const at::Tensor& q = qkv[0];
   CudaAttention a = attention_of(how, q, q.size(0), q.size(1), q.size(2));
-  for (std::size_t i = 0; i < 3; ++i) a.parts[i] = in(qkv[i]);
-  a.token_stride = q.stride(0);
-  a.head_stride = q.stride(1);
+  a.num_kv_heads = static_cast<int>(qkv[1].size(1));
+  for (std::size_t i = 0; i < 3; ++i) {
+    a.parts[i] = in(qkv[i]);
+    a.token_stride[i] = qkv[i].stride(0);
+    a.head_stride[i] = qkv[i].stride(1);
+  }
   a.out = out(result);
   a.logsumexp = floats(logsumexp);
   return a;

@@ -89,8 +89,9 @@ struct AttentionSizes {
 
   bool is_half() const { return element_bytes != 4; }
   bool is_grouped() const { return num_kv_heads != 0 && num_kv_heads != H; }
+  bool has_fused_kernel() const { return on_gpu && is_half() && attention_has_head_size(D) && !drops; }
   bool is_fused() const {  // attention.cu, if q, k and v are one projection
-    return on_gpu && is_half() && attention_has_head_size(D) && !drops && !is_grouped() && window == 0 && !has_scale;
+    return has_fused_kernel() && !is_grouped();
   }
 };
 struct AttentionBytes {

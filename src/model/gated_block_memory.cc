@@ -16,9 +16,11 @@ DecoderStepMemory::GatedLayer DecoderStepMemory::gated_layer(std::size_t unit) c
   sizes.window = layer.window;
   GatedLayer result{layer.rotary.has_value(), decoder_.query_key_norm != QueryKeyNorm::kNone,
                     kernels::attention_bytes(sizes)};
-  // The node asks FlashAttention for the same gradients every time, whatever its heads are.
-  const bool is_flash = shape_.on_gpu && sizes.is_half() && !sizes.is_fused();
-  if (is_flash) result.attention.backward = kernels::flash_backward_bytes(sizes);
+  if (sizes.has_fused_kernel()) {  // attention.cu, whatever q, k and v are parts of
+    result.attention.backward = result.attention.logsumexp;
+  } else if (shape_.on_gpu && sizes.is_half()) {  // FlashAttention, asked for the same gradients every time
+    result.attention.backward = kernels::flash_backward_bytes(sizes);
+  }
   if (result.norms_heads) {
     const bool is_whole = decoder_.query_key_norm == QueryKeyNorm::kWhole;
     result.q_statistics = statistics_bytes(shape_.num_tokens * (is_whole ? 1 : decoder_.num_heads));

@@ -143,6 +143,44 @@ TEST_F(KernelsOnGpu, AttentionOfTodaysDecodersEqualsThePlainOne) {
   }
 }
 
+TEST_F(KernelsOnGpu, PassesOfAttentionEqualThePlainOneForEveryLengthAndHeadSize) {
+  const std::vector<std::int64_t> lengths = {1, 63, 64, 65, 0, 128, 384, 385};
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    for (const std::int64_t D : {64, 80, 96, 128}) {
+      for (const std::int64_t Hkv : {6, 2, 1}) {
+        for (const std::int64_t window : {0, 1, 2, 64, 65, 130, 1000}) {
+          check_attention({fmt::format("heads of {}, {} of keys, window {}", D, Hkv, window), lengths, 6, D, false,
+                           false, Hkv, window, 0.11},
+                          type, gpu_, attention_by_passes);
+        }
+      }
+    }
+  }
+}
+
+// Few enough for compute-sanitizer (tools/sanitize_kernels.sh).
+TEST_F(KernelsOnGpu, PassesOfAttentionEqualThePlainOneOverAFewTiles) {
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    for (const std::int64_t D : {64, 80, 96, 128}) {
+      check_attention({fmt::format("heads of {}", D), {1, 200, 63}, 2, D, false, false, 1, 70}, type, gpu_,
+                      attention_by_passes);
+    }
+  }
+}
+
+TEST_F(KernelsOnGpu, PassesOfAttentionRepeatTheirBits) {
+  const auto q = random_tensor({3072, 16, 64}, at::kBFloat16, gpu_, 1).requires_grad_();
+  const auto k = random_tensor({3072, 4, 64}, at::kBFloat16, gpu_, 2).requires_grad_();
+  const PackedAttention how{at::tensor({0, 2048, 3072}, at::kInt).to(gpu_), 2048, {}};
+  std::vector<at::Tensor> first;
+  for (int i = 0; i < 10; ++i) {
+    for (const at::Tensor& leaf : {q, k}) leaf.mutable_grad().reset();
+    attention_by_passes(q, k, k, how).square().sum().backward();
+    if (i == 0) first = {q.grad(), k.grad()};
+    EXPECT_TRUE(at::equal(q.grad(), first[0]) && at::equal(k.grad(), first[1])) << "time " << i + 1;
+  }
+}
+
 TEST_F(KernelsOnGpu, AttentionOfTodaysDecodersRepeatsItsBits) {
   const auto q = random_tensor({3072, 16, 64}, at::kBFloat16, gpu_, 1).requires_grad_();
   const auto k = random_tensor({3072, 4, 64}, at::kBFloat16, gpu_, 2).requires_grad_();

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "kernels/attention_paths.h"
 #include "kernels/kernel_checks.h"
 #include "kernels/sizes.h"
 
@@ -46,6 +47,24 @@ at::Tensor reference_attention(const at::Tensor& q, const at::Tensor& k, const a
   }
   return at::cat(outs, 0);
 }
+
+class AttentionByPasses : public torch::autograd::Function<AttentionByPasses> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
+                            const at::Tensor& v, const PackedAttention& how) {
+    const AttentionPass pass = attention_forward(q, k, v, how);
+    context->save_for_backward({q, k, v, pass.out, pass.logsumexp, pass.rng_state, pass.rng_offset});
+    keep(*context, how);
+    return pass.out;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const AttentionGradients result = attention_backward(grads[0].contiguous(), saved[0], saved[1], saved[2],
+                                                         kept_in(*context), {saved[3], saved[4], saved[5], saved[6]});
+    return {result.q, result.k, result.v, {}};
+  }
+};
 
 at::Tensor slopes_of(std::int64_t num_heads) {  // ALiBi's: 2^(-8 h / H)
   return at::exp2(at::arange(1, num_heads + 1, at::kFloat) * (-8.0 / static_cast<double>(num_heads)));
@@ -166,6 +185,11 @@ void check_attention(const AttentionCase& attention, at::ScalarType type, at::De
 at::Tensor attention_of_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const PackedAttention& how) {
   return packed_attention(at::stack({q, k, v}, 2), 2, how);
+}
+
+at::Tensor attention_by_passes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const PackedAttention& how) {
+  return AttentionByPasses::apply(q.contiguous(), k.contiguous(), v.contiguous(), how);
 }
 
 at::Tensor attention_of_parts(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

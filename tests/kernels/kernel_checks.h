@@ -53,6 +53,9 @@ at::Tensor attention_of_heads(const at::Tensor& q, const at::Tensor& k, const at
                               const PackedAttention& how);
 at::Tensor attention_of_parts(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const PackedAttention& how);
+// attention_forward and attention_backward, as nodes of more than attention call them.
+at::Tensor attention_by_passes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const PackedAttention& how);
 // Dropout drops about its share, keeps the mean, and backward uses forward's mask.
 void check_attention_dropout(at::ScalarType type, at::Device device, AttentionFunction& compute = packed_attention);
 
