@@ -1,5 +1,6 @@
 // `tessera train sft` and `tessera train lm` as users start them: rows of their own, templates, packing, ranks.
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,8 @@
 
 namespace tessera {
 namespace {
+
+namespace fs = std::filesystem;
 
 class RowJobs : public TrainCommandTest {
  protected:
@@ -101,6 +104,28 @@ TEST_F(RowJobs, LmReportsItsPerplexity) {
                    "--train_file " + out("text.txt") + " --block_size 64 --max_steps 2 --attention_across_documents")
                 .size(),
             2U);
+}
+
+TEST_F(RowJobs, ADataSetIsItsSplits) {
+  fs::create_directories(folder_ / "sums" / "data");
+  fs::copy_file(folder_ / "alpaca.jsonl", folder_ / "sums" / "data" / "train-00000.jsonl");
+  write_file_atomically(folder_ / "sums" / "data" / "test-00000.jsonl",
+                        R"({"instruction": "Add 7 and 7.", "input": "", "output": "The sum is 14."})");
+  const Ended ended = train("sft", "splits", "--dataset_name " + out("sums") + " --max_steps 1 --do_eval");
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "train-00000.jsonl: alpaca rows (instruction, input, output), 48 of them"))
+      << ended.output;
+  EXPECT_TRUE(contains(ended.output, "test-00000.jsonl: alpaca rows (instruction, input, output), 1 of them"))
+      << ended.output;
+  EXPECT_EQ(logged(ended.output, "eval_loss").size(), 1U);
+}
+
+TEST_F(RowJobs, AMixDrawsByWeightTheSameEveryTime) {
+  const std::string mix = "--mix " + out("alpaca.jsonl") + "=0.75," + out("few.jsonl") + "=0.25 --max_steps 3 ";
+  write_file_atomically(folder_ / "few.jsonl", R"({"instruction": "Add 7 and 7.", "input": "", "output": "14"})");
+  const std::vector<double> first = losses("sft", "mix", mix);
+  EXPECT_EQ(first.size(), 3U);
+  EXPECT_EQ(losses("sft", "mix_again", mix), first);
 }
 
 TEST_F(RowJobs, RefusesWhatItCannotRead) {
