@@ -1,6 +1,6 @@
 // The data part of starting `tessera train lm` on files of rows: row_data_bench FILE TOKENIZER CACHE_FOLDER
-// Prints the milliseconds until packed rows are ready, whether the cache had their tokens, the number and the hash of the
-// tokens, and the most memory the process held until then, in MiB.
+// Prints the milliseconds until packed rows are ready, whether the cache had their tokens, the number and the hash of
+// the tokens, and the most memory the process held until then, in MiB.
 #define XXH_INLINE_ALL  // it stands alone
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -44,11 +44,9 @@ int run(const std::string& file, const std::string& tokenizer_path, const std::s
   const Tokenizer tokenizer = Tokenizer::load(tokenizer_path);
   const auto start = std::chrono::steady_clock::now();
   const DocumentEncoder encoder(tokenizer, {.max_length = kMaxLength, .ends_documents = false});
-  const Corpus corpus = load_corpus([&] { return open_rows({file}); },
-                                    [&](const PlacedRow& row) { return encoder.encode(row.values); },
-                                    {.tokenizer_hash = tokenizer.content_hash(),
-                                     .encoder = encoder.description(),
-                                     .cache_folder = cache_folder});
+  const Corpus corpus = load_corpus(
+      [&] { return open_rows({file}); }, [&](const PlacedRow& row) { return encoder.encode(row.values); },
+      {.tokenizer_hash = tokenizer.content_hash(), .encoder = encoder.description(), .cache_folder = cache_folder});
   const PackedRows packed = pack_best_fit(corpus.rows.lengths(), kMaxLength, 0);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const double peak = peak_mebibytes();
