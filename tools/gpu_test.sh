@@ -14,7 +14,7 @@ run_all() {
   local started=$SECONDS status=0
   provenance ./x gpu-test
   # Not everything: it takes minutes.
-  ./x build cuda tessera tessera_cuda gpu_tests || return
+  ./x build cuda tessera gpu_tests || return
   echo "==> Built after $((SECONDS - started)) s"
   # One GPU, so one test at a time: tests must not disturb each other's timings or memory.
   ctest --test-dir build/release -L gpu --no-tests=error --output-on-failure --verbose || status=$?
