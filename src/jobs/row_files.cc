@@ -190,8 +190,7 @@ class RowLoader {
       sizes.push_back(all.back().size());
       weights.push_back(each.weight);
     }
-    const MixedRows mixed(sizes, weights, static_cast<std::uint64_t>(settings_.loop.data_seed));
-    drawn_ = mixed.rows(0);
+    drawn_ = mixed_rows(sizes, weights, static_cast<std::uint64_t>(settings_.loop.data_seed));
     return TokenRows::joined(all);
   }
 

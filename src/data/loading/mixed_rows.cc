@@ -10,66 +10,59 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/loading/seeded_random.h"
 
 namespace tessera {
+namespace {
 
-MixedRows::MixedRows(std::vector<std::int64_t> sizes, std::vector<double> weights, std::uint64_t seed)
-    : sizes_(std::move(sizes)), seed_(seed), num_drawn_(sizes_.size()) {
-  if (sizes_.empty() || sizes_.size() != weights.size()) {
-    throw Error(fmt::format("a mix of {} corpora cannot have {} weights", sizes_.size(), weights.size()));
+using Rows = std::vector<std::int64_t>;
+
+// Sums of the weights up to each corpus.
+std::vector<double> limits_of(const Rows& sizes, const std::vector<double>& weights) {
+  if (sizes.empty() || sizes.size() != weights.size()) {
+    throw Error(fmt::format("a mix of {} corpora cannot have {} weights", sizes.size(), weights.size()));
   }
-  for (std::size_t corpus = 0; corpus < sizes_.size(); ++corpus) {
+  std::vector<double> limits;
+  for (std::size_t corpus = 0; corpus < sizes.size(); ++corpus) {
     if (!(weights[corpus] > 0) || !std::isfinite(weights[corpus])) {
       throw UsageError(
           fmt::format("a weight of {} is not possible in a mix; expected a positive number", weights[corpus]));
     }
-    if (sizes_[corpus] < 1) throw UsageError(fmt::format("corpus {} of the mix has no rows", corpus + 1));
-    limits_.push_back((limits_.empty() ? 0 : limits_.back()) + weights[corpus]);
+    if (sizes[corpus] < 1) throw UsageError(fmt::format("corpus {} of the mix has no rows", corpus + 1));
+    limits.push_back((limits.empty() ? 0 : limits.back()) + weights[corpus]);
   }
-  SeededRandom random(seed_);
-  std::size_t corpus;
-  do {
-    corpus = draw(random);
-    ++size_;
-  } while (++num_drawn_[corpus] < sizes_[corpus]);
+  return limits;
 }
 
-std::size_t MixedRows::draw(SeededRandom& random) const {
-  const auto found = std::upper_bound(limits_.begin(), limits_.end(), random.share() * limits_.back());
-  // Rounding may give the last limit itself.
-  return std::min(static_cast<std::size_t>(found - limits_.begin()), limits_.size() - 1);
-}
-
-std::vector<std::int64_t> MixedRows::rows(std::int64_t epoch) const {
-  std::vector<std::vector<std::int64_t>> of_corpus;
-  std::vector<std::int64_t> first_rows = {0};
-  for (std::size_t corpus = 0; corpus < sizes_.size(); ++corpus) {
-    of_corpus.push_back(rows_of(corpus, epoch));
-    first_rows.push_back(first_rows.back() + sizes_[corpus]);
-  }
-  std::vector<std::size_t> num_taken(sizes_.size());
-  std::vector<std::int64_t> all(static_cast<std::size_t>(size_));
-  SeededRandom random(seed_);
-  for (std::int64_t& row : all) {
-    const std::size_t corpus = draw(random);
-    row = first_rows[corpus] + of_corpus[corpus][num_taken[corpus]++];
+// Of each corpus, the numbers of its rows among all, in an order of its own.
+std::vector<Rows> shuffled(const Rows& sizes, std::uint64_t seed) {
+  std::vector<Rows> all;
+  std::int64_t first = 0;
+  for (std::size_t corpus = 0; corpus < sizes.size(); ++corpus) {
+    Rows rows(static_cast<std::size_t>(sizes[corpus]));
+    std::iota(rows.begin(), rows.end(), first);
+    SeededRandom(seed, std::uint64_t{corpus} + 1, 0).shuffle(std::span(rows));
+    all.push_back(std::move(rows));
+    first += sizes[corpus];
   }
   return all;
 }
 
-// A corpus is gone through in rounds, each in an order of its own; an epoch is a stretch of them, which touches two
-// rounds at most.
-std::vector<std::int64_t> MixedRows::rows_of(std::size_t corpus, std::int64_t epoch) const {
-  const std::int64_t size = sizes_[corpus], count = num_drawn_[corpus], begin = epoch * count;
-  std::vector<std::int64_t> rows, round(static_cast<std::size_t>(size));
-  for (std::int64_t at = begin; at < begin + count;) {
-    std::iota(round.begin(), round.end(), std::int64_t{0});
-    SeededRandom(seed_, std::uint64_t{corpus} + 1, static_cast<std::uint64_t>(at / size)).shuffle(std::span(round));
-    const std::int64_t end = std::min(begin + count, (at / size + 1) * size);
-    rows.insert(rows.end(), round.begin() + at % size, round.begin() + at % size + (end - at));
-    at = end;
+}  // namespace
+
+Rows mixed_rows(const Rows& sizes, const std::vector<double>& weights, std::uint64_t seed) {
+  const std::vector<double> limits = limits_of(sizes, weights);
+  const std::vector<Rows> of_corpus = shuffled(sizes, seed);
+  std::vector<std::size_t> num_taken(sizes.size());
+  Rows all;
+  SeededRandom random(seed);
+  while (true) {
+    const auto found = std::ranges::upper_bound(limits, random.share() * limits.back());
+    // Rounding may give the last limit itself.
+    const std::size_t corpus = std::min(static_cast<std::size_t>(found - limits.begin()), limits.size() - 1);
+    all.push_back(of_corpus[corpus][num_taken[corpus]++]);
+    if (num_taken[corpus] == of_corpus[corpus].size()) return all;
   }
-  return rows;
 }
 
 std::vector<WeightedFile> parse_mix(const std::string& text) {
