@@ -13,8 +13,10 @@ foreach(line IN LISTS layer_lines)
   endif()
   if(hot IN_LIST words)
     set(TESSERA_LAYER_OPTIONS_${layer} $<$<CONFIG:RelWithDebInfo>:-O3>)
-  elseif(cold IN_LIST words AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|i.86")
-    # On x86 -O2 brings machine options of its own, and g++ takes the shared precompiled header only with the same ones.
+  elseif(cold IN_LIST words AND NOT (CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|i.86" AND
+                                    CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13))
+    # On x86 -O2 of g++ 13 brings machine options of its own, and it takes the shared precompiled header only with the
+    # same ones.
     set(TESSERA_LAYER_OPTIONS_${layer} -O1)
   endif()
   list(REMOVE_ITEM words no-torch hot cold)

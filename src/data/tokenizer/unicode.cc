@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <unordered_map>
 
 #include "data/tokenizer/characters.h"
@@ -195,10 +194,18 @@ std::span<const std::uint32_t> decomposition(char32_t c, bool compatibility) {
 }
 
 int combining_class(char32_t c) {
-  const auto runs = std::views::iota(std::size_t{0}, std::size(kCombiningRuns) / 3);  // first, last, class
-  const auto run = std::ranges::partition_point(runs, [c](std::size_t i) { return kCombiningRuns[3 * i + 1] < c; });
-  if (run == runs.end() || c < kCombiningRuns[3 * *run]) return 0;
-  return static_cast<int>(kCombiningRuns[3 * *run + 2]);
+  constexpr std::size_t kNumRuns = std::size(kCombiningRuns) / 3;  // each: first, last, class
+  std::size_t run = 0;
+  for (std::size_t end = kNumRuns; run < end;) {
+    const std::size_t middle = (run + end) / 2;
+    if (kCombiningRuns[3 * middle + 1] < c) {
+      run = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  if (run == kNumRuns || c < kCombiningRuns[3 * run]) return 0;
+  return static_cast<int>(kCombiningRuns[3 * run + 2]);
 }
 
 std::optional<char32_t> composition(char32_t first, char32_t second) {
