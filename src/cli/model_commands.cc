@@ -171,12 +171,24 @@ std::optional<WeightType> type_of(const std::string& dtype) {
   return std::nullopt;
 }
 
+// Endings of other programs' files: a folder of such a name would be taken for one.
+const std::vector<std::string> kOtherFormats = {
+    ".gguf",   ".ggml",      ".llamafile", ".onnx", ".h5",   ".hdf5",   ".keras", ".pb",  ".tflite", ".msgpack",
+    ".mlmodel", ".mlpackage", ".engine",    ".trt",  ".plan", ".ckpt",   ".nemo",  ".npz", ".npy",    ".distcp",
+    ".pkl",    ".pickle",    ".json",      ".zip",  ".tar",  ".gz",     ".tgz"};
+
 // The format that a file's name asks for; nothing: the name is a folder's.
 std::optional<WeightFormat> format_of_name(const fs::path& target) {
   if (is_folder(target)) return std::nullopt;  // "bloom.pt" may be one
-  const std::string extension = target.extension();
+  const std::string extension = lower_case(target.extension().string());
   if (extension == ".safetensors") return WeightFormat::kSafetensors;
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") return WeightFormat::kTorch;
+  if (std::ranges::find(kOtherFormats, extension) != kOtherFormats.end()) {
+    throw UsageError(
+        fmt::format("{}: {} files are not written; give a name that ends in .safetensors, .bin, .pth or .pt, or the "
+                    "name of a folder for a whole model",
+                    target.string(), extension));
+  }
   return std::nullopt;
 }
 
@@ -216,10 +228,11 @@ void convert(const fs::path& source, const fs::path& target, const ConvertSettin
   options.dtype = type_of(settings.dtype);
   options.format = settings.format == "bin" ? WeightFormat::kTorch : WeightFormat::kSafetensors;
   options.max_shard_bytes = settings.max_shard_bytes;
+  const std::optional<WeightFormat> format = format_of_name(target);
   const Weights weights = Weights::open(source);
   check_target(source, weights, target, settings.overwrites);
   const std::vector<NamedTensor> tensors = tensors_in(weights);
-  if (const auto format = format_of_name(target)) {
+  if (format) {
     if (settings.format != "auto" && options.format != *format) {
       throw UsageError(
           fmt::format("--format {} does not match the target's name, {}", settings.format, target.string()));
