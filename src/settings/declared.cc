@@ -203,6 +203,9 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   schema.group("Output of the run");
   schema.text("output_dir", &output.output_dir, "folder of the model, its checkpoints and the run's record",
               {.preset = presets.output_dir, .environment = {"OUTPUT_DIR"}});
+  schema.boolean("overwrite_output_dir", &output.overwrites,
+                 "train anew in a folder that holds a finished model, and replace it; else such a run is refused, "
+                 "unless it resumes");
   schema.word("save_strategy", &s.train.flow.saving, kIntervalNames,
               "when to write a checkpoint; on_stop: only if a signal stops the run, to resume it later",
               {.preset = presets.save_strategy});

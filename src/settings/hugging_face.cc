@@ -21,7 +21,6 @@ constexpr const char* kOwnLog = "TESSERA_LOG sets what is shown";
 
 // Accepted without effect, then those that are refused.
 const std::vector<ForeignArgument> kArguments = {
-    {"overwrite_output_dir", A::kBool, "checkpoints of other runs stay, except one of the same step"},
     {"prediction_loss_only", A::kBool, kNoLogits},
     {"eval_accumulation_steps", A::kNumber, kNoLogits},
     {"torch_empty_cache_steps", A::kNumber, "the memory of a run is planned in advance"},
