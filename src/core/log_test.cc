@@ -93,6 +93,19 @@ TEST_F(Log, SeveralLinesArePrefixedOnceAndWrittenAtOnce) {
   EXPECT_EQ(writes.next(), "");
 }
 
+TEST_F(Log, ALineMakesTheBarOfProgressMoveDown) {
+  CapturedWrites writes;
+  write_progress("\r 50%", " 50%");
+  EXPECT_EQ(writes.next(), "\r 50%");
+  log_info("hello");
+  const std::string written = writes.next();
+  EXPECT_TRUE(written.starts_with("\r\x1b[2K") && written.ends_with("info  hello\n 50%")) << written;
+  write_progress("\n", "");
+  EXPECT_EQ(writes.next(), "\n");
+  log_info("hello");
+  EXPECT_EQ(after_time(writes.next()), "info  hello\n");
+}
+
 TEST_F(Log, WithoutRanksOnlyRankZeroIsShown) {
   configure_log("warn", 0);
   EXPECT_FALSE(log_enabled(LogLevel::kInfo));

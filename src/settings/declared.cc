@@ -235,7 +235,8 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   schema.word("logging_strategy", &s.train.flow.logging, {"no", "steps", "epoch"}, "when to print a line with the loss",
               {.preset = "steps"});
   schema.real("logging_steps", &s.train.flow.logging_steps,
-              "updates between log lines, or below 1 a fraction of all updates",
+              std::string("updates between log lines, or below 1 a fraction of all updates") +
+                  (presets.logging_steps == "500" ? "; unset, a run logs at least ten times" : ""),
               {.preset = presets.logging_steps, .at_least = 0});
   schema.boolean("logging_first_step", &s.train.flow.logging_first_step, "also print a line after the first update");
   schema.text("logging_dir", &output.logging_dir,
