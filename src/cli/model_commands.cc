@@ -14,6 +14,7 @@
 #include "core/output.h"
 #include "core/quantity.h"
 #include "core/text.h"
+#include "weights/checkpoint_index.h"
 #include "weights/model_folder.h"
 #include "weights/weight_summary.h"
 #include "weights/weights.h"
@@ -33,6 +34,7 @@ struct Subject {
   fs::path path;
   Json config = Json::object();
   std::string architecture, model_type;  // empty for a lone file
+  bool is_checkpoint = false;            // without weights that transformers reads
 };
 
 std::string types_text(const WeightPart& part) {
@@ -60,6 +62,10 @@ std::string summary_text(const Subject& subject, const Weights& weights, const W
   for (const auto& file : weights.files()) {
     text += fmt::format("file        {} ({} bytes)\n", file->path().filename().string(),
                         grouped(static_cast<std::int64_t>(file->bytes().size())));
+  }
+  if (subject.is_checkpoint) {
+    text += fmt::format("loaded by   Tessera; for transformers: tessera convert {} FOLDER, or --save_hf_weights in training\n",
+                        subject.path.string());
   }
   for (const WeightTie& tie : summary.ties) {
     text += fmt::format("tied        {} is {} (according to {})\n", printable(tie.name), printable(tie.held_by),
@@ -117,6 +123,7 @@ Json summary_json(const Subject& subject, const Weights& weights, const WeightSu
 
 Subject find_subject(const std::string& word) {
   Subject subject{find_model_folder(word, Environment::of_process()), Json::object(), "", ""};
+  subject.is_checkpoint = is_there(subject.path / kIndexFile) && !is_there(subject.path / "model.safetensors");
   if (is_folder(subject.path) && is_there(subject.path / "config.json")) {
     const ModelFolder folder = ModelFolder::open(subject.path);
     subject.config = folder.config();

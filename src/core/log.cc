@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output.h"
 #include "core/text.h"
 
 namespace tessera {

@@ -31,13 +31,6 @@ void open_log_file(const std::filesystem::path& path);
 // A line for the file alone: one that is already shown elsewhere.
 void write_log_file(std::string_view message);
 
-// Takes the terminal's line back to its beginning, empty.
-inline constexpr std::string_view kClearLine = "\r\x1b[2K";
-
-// Writes `text`, without a time, to standard error. `standing` is what then stands on the terminal's last line, a bar
-// of progress: later log lines clear it and draw it again below themselves. Empty: nothing stands there.
-void write_progress(std::string_view text, std::string_view standing);
-
 template <typename... Args>
 void log_debug(fmt::format_string<Args...> format, Args&&... args) {
   if (log_enabled(LogLevel::kDebug)) write_log(LogLevel::kDebug, fmt::format(format, std::forward<Args>(args)...));

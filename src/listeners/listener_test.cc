@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/output.h"
 #include "listeners/console.h"
 #include "listeners/csv_history.h"
 #include "support/small_run.h"
