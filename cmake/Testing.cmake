@@ -30,6 +30,14 @@ function(test_program name)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
   target_precompile_headers(${name} REUSE_FROM tessera_test_pch)
+  # For ./x test -R: where the program's tests stand.
+  set(files)
+  foreach(source ${arg_SOURCES})
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE file)
+    list(APPEND files ${file})
+  endforeach()
+  list(JOIN files "\n" lines)
+  file(WRITE ${CMAKE_BINARY_DIR}/test_programs/${name}.sources "${lines}\n")
 endfunction()
 
 # GoogleTest calls it a success when a filter leaves nothing to run.
@@ -74,6 +82,8 @@ endfunction()
 # run_on_ranks(NAME RANKS 2 3 4): runs the program under mpirun, one ctest test per number of ranks.
 function(run_on_ranks name)
   cmake_parse_arguments(arg "" "" "RANKS" ${ARGN})
+  list(JOIN TESSERA_MPI_TEST_COMMAND "\n" starter)
+  file(WRITE ${CMAKE_BINARY_DIR}/test_programs/${name}.starter "${starter}\n-np\n2\n")
   foreach(ranks ${arg_RANKS})
     add_test(NAME ${name}.${ranks}_ranks COMMAND ${TESSERA_MPI_TEST_COMMAND} -np ${ranks} $<TARGET_FILE:${name}>)
     set_tests_properties(${name}.${ranks}_ranks PROPERTIES TIMEOUT 300 PROCESSORS 2

@@ -47,7 +47,7 @@ std::string usage() {
   for (const Command& command : commands()) {
     if (!command.summary.empty()) text += fmt::format("  {:<14} {}\n", command.name, command.summary);
   }
-  return text + "\n`tessera COMMAND --help` shows a command's options, `tessera --version` what it is built of.\n";
+  return text + "\n`tessera help COMMAND` shows a command's options, `tessera --version` what it is built of.\n";
 }
 
 // Hyphens and underscores are the same, as in settings.
@@ -78,6 +78,11 @@ int run(const Arguments& arguments) {
     if (first != "env") {
       const bool has_rank = command == nullptr || command->has_rank;
       configure_log(Environment::of_process().find("TESSERA_LOG").value_or("info"), has_rank ? 0 : -1);
+    }
+    if (first == "help" && arguments.size() > 1) {  // "help train": "train --help"
+      Arguments asked(arguments.begin() + 1, arguments.end());
+      asked.emplace_back("--help");
+      return run(asked);
     }
     if (first == "--help" || first == "-h" || first == "help") {
       print_out(usage());

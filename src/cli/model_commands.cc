@@ -14,6 +14,7 @@
 #include "core/output.h"
 #include "core/quantity.h"
 #include "core/text.h"
+#include "weights/checkpoint_index.h"
 #include "weights/model_folder.h"
 #include "weights/weight_summary.h"
 #include "weights/weights.h"
@@ -33,6 +34,7 @@ struct Subject {
   fs::path path;
   Json config = Json::object();
   std::string architecture, model_type;  // empty for a lone file
+  bool is_checkpoint = false;            // without weights that transformers reads
 };
 
 std::string types_text(const WeightPart& part) {
@@ -60,6 +62,10 @@ std::string summary_text(const Subject& subject, const Weights& weights, const W
   for (const auto& file : weights.files()) {
     text += fmt::format("file        {} ({} bytes)\n", file->path().filename().string(),
                         grouped(static_cast<std::int64_t>(file->bytes().size())));
+  }
+  if (subject.is_checkpoint) {
+    text += fmt::format("loaded by   Tessera; for transformers: tessera convert {} FOLDER, or --save_hf_weights in training\n",
+                        subject.path.string());
   }
   for (const WeightTie& tie : summary.ties) {
     text += fmt::format("tied        {} is {} (according to {})\n", printable(tie.name), printable(tie.held_by),
@@ -117,6 +123,7 @@ Json summary_json(const Subject& subject, const Weights& weights, const WeightSu
 
 Subject find_subject(const std::string& word) {
   Subject subject{find_model_folder(word, Environment::of_process()), Json::object(), "", ""};
+  subject.is_checkpoint = is_there(subject.path / kIndexFile) && !is_there(subject.path / "model.safetensors");
   if (is_folder(subject.path) && is_there(subject.path / "config.json")) {
     const ModelFolder folder = ModelFolder::open(subject.path);
     subject.config = folder.config();
@@ -171,12 +178,24 @@ std::optional<WeightType> type_of(const std::string& dtype) {
   return std::nullopt;
 }
 
+// Endings of other programs' files: a folder of such a name would be taken for one.
+const std::vector<std::string> kOtherFormats = {
+    ".gguf",   ".ggml",      ".llamafile", ".onnx", ".h5",   ".hdf5",   ".keras", ".pb",  ".tflite", ".msgpack",
+    ".mlmodel", ".mlpackage", ".engine",    ".trt",  ".plan", ".ckpt",   ".nemo",  ".npz", ".npy",    ".distcp",
+    ".pkl",    ".pickle",    ".json",      ".zip",  ".tar",  ".gz",     ".tgz"};
+
 // The format that a file's name asks for; nothing: the name is a folder's.
 std::optional<WeightFormat> format_of_name(const fs::path& target) {
   if (is_folder(target)) return std::nullopt;  // "bloom.pt" may be one
-  const std::string extension = target.extension();
+  const std::string extension = lower_case(target.extension().string());
   if (extension == ".safetensors") return WeightFormat::kSafetensors;
   if (extension == ".bin" || extension == ".pth" || extension == ".pt") return WeightFormat::kTorch;
+  if (std::ranges::find(kOtherFormats, extension) != kOtherFormats.end()) {
+    throw UsageError(
+        fmt::format("{}: {} files are not written; give a name that ends in .safetensors, .bin, .pth or .pt, or the "
+                    "name of a folder for a whole model",
+                    target.string(), extension));
+  }
   return std::nullopt;
 }
 
@@ -216,10 +235,11 @@ void convert(const fs::path& source, const fs::path& target, const ConvertSettin
   options.dtype = type_of(settings.dtype);
   options.format = settings.format == "bin" ? WeightFormat::kTorch : WeightFormat::kSafetensors;
   options.max_shard_bytes = settings.max_shard_bytes;
+  const std::optional<WeightFormat> format = format_of_name(target);
   const Weights weights = Weights::open(source);
   check_target(source, weights, target, settings.overwrites);
   const std::vector<NamedTensor> tensors = tensors_in(weights);
-  if (const auto format = format_of_name(target)) {
+  if (format) {
     if (settings.format != "auto" && options.format != *format) {
       throw UsageError(
           fmt::format("--format {} does not match the target's name, {}", settings.format, target.string()));

@@ -10,12 +10,14 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -83,11 +85,22 @@ std::string format_line(LogLevel level, std::string_view message) {
                      message, end);
 }
 
+// The bar of progress, and the order of what threads write around it. Without a bar no line waits.
+std::mutex bar_lock;
+std::string bar;
+std::atomic<bool> has_bar = false;
+
 // Another process may have made the shared terminal or pipe non-blocking. Wait for its reader, but do not let it stop a
 // run.
-void write_to_stderr(std::string_view line) {
+void write_patiently(std::string_view text) {
   constexpr int kPatienceMs = 1000;
-  write_all(STDERR_FILENO, line, kPatienceMs);
+  write_all(STDERR_FILENO, text, kPatienceMs);
+}
+
+void write_to_stderr(std::string_view line) {
+  if (!has_bar.load(std::memory_order_relaxed)) return write_patiently(line);
+  const std::lock_guard lock(bar_lock);
+  write_patiently(fmt::format("{}{}{}", kClearLine, line, bar));
 }
 
 // A full disk must not end a run: warn once and give up the file.
@@ -140,6 +153,13 @@ void write_log(LogLevel level, std::string_view message) {
   if (level >= lowest_shown.load(std::memory_order_relaxed)) write_to_stderr(line);
   if (level >= lowest_in_file.load(std::memory_order_relaxed)) append_to_file(line);
   errno = caller_errno;
+}
+
+void write_progress(std::string_view text, std::string_view standing) {
+  const std::lock_guard lock(bar_lock);
+  bar = standing;
+  has_bar = !standing.empty();
+  write_patiently(text);
 }
 
 void write_log_file(std::string_view message) {

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -91,6 +92,19 @@ TEST_F(Log, SeveralLinesArePrefixedOnceAndWrittenAtOnce) {
   log_info("one\n  two\n");
   EXPECT_EQ(after_time(writes.next()), "info  one\n  two\n");
   EXPECT_EQ(writes.next(), "");
+}
+
+TEST_F(Log, ALineMakesTheBarOfProgressMoveDown) {
+  CapturedWrites writes;
+  write_progress("\r 50%", " 50%");
+  EXPECT_EQ(writes.next(), "\r 50%");
+  log_info("hello");
+  const std::string written = writes.next();
+  EXPECT_TRUE(written.starts_with("\r\x1b[2K") && written.ends_with("info  hello\n 50%")) << written;
+  write_progress("\n", "");
+  EXPECT_EQ(writes.next(), "\n");
+  log_info("hello");
+  EXPECT_EQ(after_time(writes.next()), "info  hello\n");
 }
 
 TEST_F(Log, WithoutRanksOnlyRankZeroIsShown) {

@@ -17,6 +17,13 @@ class OutputError : public Error {
 // on device".
 void print_out(std::string_view text);
 
+// Takes the terminal's line back to its beginning, empty.
+inline constexpr std::string_view kClearLine = "\r\x1b[2K";
+
+// Writes `text` to standard error, where the log's lines go, too. `standing` is what then stands on the terminal's last
+// line, a bar of progress: later log lines clear it and draw it again below themselves. Empty: nothing stands there.
+void write_progress(std::string_view text, std::string_view standing);
+
 // Opens /dev/null in place of each of descriptors 0 to 2 that is closed (`2>&-`). Must come first in main(): otherwise
 // the next file or socket to be opened takes the number and receives what is meant for the terminal.
 void open_missing_standard_streams();

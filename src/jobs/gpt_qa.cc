@@ -14,9 +14,10 @@ namespace {
 
 void declare_gpt(Schema& schema, DeclaredSettings& s) {
   ModelSettings& model = s.train.model;
-  // This job uses only the tokenizer of the named model.
+  // The workshop's env file names the model whose tokenizer is used.
   schema.text("tokenizer_name", &model.tokenizer_name, "file or folder of the tokenizer",
-              {.aliases = {"model_name_or_path"}, .environment = {"MODEL_NAME"}});
+              {.environment = {"MODEL_NAME"}});
+  schema.text("model_name_or_path", &model.name_or_path, "", {.is_hidden = true});  // refused: see check_gpt()
   const auto size = [&](const char* name, std::int64_t* value, const char* variable, const char* preset,
                         const char* help) {
     schema.integer(name, value, help,
@@ -60,6 +61,13 @@ void resolve_gpt(Schema& schema, DeclaredSettings& s, const Resolution& how, std
 }
 
 void check_gpt(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
+  const std::string& folder = s.train.model.name_or_path;
+  if (!folder.empty()) {
+    throw UsageError(
+        fmt::format("{}: gpt-qa trains a new model, and would not read these weights; `tessera train qa` trains the "
+                    "model of a folder. For its tokenizer alone give --tokenizer_name {}",
+                    shown(schema, "model_name_or_path"), folder));
+  }
   if (s.train.data.max_length > s.train.model.seq_length) {
     throw UsageError(fmt::format("{} is more than {}", shown(schema, "max_length"), shown(schema, "seq_length")));
   }

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "jobs/run_plan.h"
+#include "train/flow.h"
 
 namespace tessera {
 namespace {
@@ -36,13 +37,17 @@ LogRecord planned_memory_of(OpenJob& job) {
 }
 
 // By the names of the settings that leave the choice to the run.
-LogRecord decided_settings(const World& world, const TrainSettings& settings) {
+LogRecord decided_settings(const World& world, const TrainSettings& settings, const StepPlan& steps) {
   const bool merges = settings.loop.merge_accumulation == MergeAccumulation::kOn;
   LogRecord decided = {{"strategy", settings.spread.strategy},
                        {"merge_accumulation", std::string(merges ? "on" : "off")},
                        {"device", std::string(world.device().is_cuda() ? "cuda" : "cpu")},
                        {"backend", std::string(world.backend_name())},
                        {"per_device_eval_batch_size", settings.loop.eval_batch_size}};
+  const double logging_steps = with_short_runs_logged(settings.flow, steps.total_steps()).logging_steps;
+  if (settings.flow.logging == Interval::kSteps && logging_steps < settings.flow.logging_steps) {
+    decided.set("logging_steps", static_cast<std::int64_t>(logging_steps));
+  }
   if (settings.precision.half_on_gpu) decided.set("fp16", settings.precision.compute == NumberType::kFloat16);
   return decided;
 }
@@ -112,7 +117,7 @@ RunFacts facts_of(const World& world, const LoadedTrainSettings& run, OpenJob& j
   facts.set("updates_per_epoch", steps.updates_per_epoch());
   if (first_step > 0) facts.set("first_step", first_step);
   made.planned_memory = planned_memory_of(job);
-  made.decided = decided_settings(world, settings);
+  made.decided = decided_settings(world, settings, steps);
   return made;
 }
 

@@ -20,6 +20,7 @@
 #include "state/checkpoint.h"
 #include "state/checkpoint_folder.h"
 #include "state/checkpoint_keeper.h"
+#include "state/model_output.h"
 #include "state/output_lock.h"
 #include "state/resume.h"
 #include "train/step_setup.h"
@@ -31,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void start(World& world, const LoadedTrainSettings& run) {
+  on_first_rank(world, [&] { check_replaces_no_model(run.settings.output, run.request.environment); });
   const SpreadOptions& spread = run.settings.spread;
   if (world.rank() == 0) {
     for (const std::string& note : run.notes) log_info("{}", note);
@@ -55,6 +57,14 @@ void lock_output(World& world, const LoadedTrainSettings& run, std::optional<Out
   on_first_rank(world, [&] { lock.emplace(output.output_dir, run.request.environment); });
   if (run.settings.flow.saving == Interval::kNo || output.save_only_model) return;
   on_every_rank(world, [&] { check_is_shared(OutputLock::file_in(output.output_dir)); });
+}
+
+// A run that was stopped may have been meant to go on.
+void warn_of_checkpoints(const OutputSettings& output) {
+  if (output.overwrites || find_checkpoints(output.output_dir).empty()) return;
+  log_warn("{} has checkpoints of an earlier run: this one starts anew, and replaces those of the same steps; "
+           "--resume_from_checkpoint true continues the earlier one",
+           output.output_dir);
 }
 
 // For --dry_run: what a run does before its first step, except allocating its memory.
@@ -263,6 +273,7 @@ int run_job(World& world, const LoadedTrainSettings& run, const MakePage& make_p
   std::optional<OutputLock> lock;  // rank 0's
   if (!run.settings.dry_run) lock_output(world, run, lock);
   const std::optional<Checkpoint> checkpoint = checkpoint_to_resume(world, run.settings.output);
+  if (!checkpoint && world.rank() == 0) warn_of_checkpoints(run.settings.output);
   std::optional<fs::path> folder;
   std::optional<RunState> resumed;
   if (checkpoint) folder = checkpoint->folder();

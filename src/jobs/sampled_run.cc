@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "jobs/jobs.h"
 #include "settings/load.h"
+#include "state/model_output.h"
 
 namespace tessera {
 namespace {
@@ -19,6 +20,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMonitorJobVariable = "TESSERA_MONITOR_JOB";
+
+// Whether the run is refused because of what lies in its folder, which must then stay as it is.
+bool is_refused(const TrainSettings& settings, const Environment& environment) {
+  try {
+    check_replaces_no_model(settings.output, environment);
+  } catch (const Error&) {
+    return true;  // the ranks say why
+  }
+  return false;
+}
 
 MemorySamplerOptions options_of_run(const TrainSettings& settings, const Environment& environment) {
   MemorySamplerOptions options = sampler_options(environment);
@@ -81,7 +92,7 @@ std::unique_ptr<MemorySampler> start_sampler_of_rank(TrainSettings& settings, co
     settings.monitor.job = *job;
     return nullptr;
   }
-  if (self.local_rank.value_or(self.rank) != 0) return nullptr;
+  if (self.local_rank.value_or(self.rank) != 0 || is_refused(settings, environment)) return nullptr;
   MemorySamplerOptions options = options_of_run(settings, environment);
   options.job = settings.monitor.job = job_of_rank(settings.output.output_dir, self, environment);
   if (has_several_nodes(self)) options.host = host_name();
@@ -105,7 +116,7 @@ std::unique_ptr<MemorySampler> start_sampler_of_launcher(const LaunchedRanks& ra
   } catch (const UsageError&) {
     return nullptr;  // the ranks say why
   }
-  if (!run.settings.monitor.is_on || run.settings.dry_run) return nullptr;
+  if (!run.settings.monitor.is_on || run.settings.dry_run || is_refused(run.settings, environment)) return nullptr;
   MemorySamplerOptions options = options_of_run(run.settings, environment);
   const bool has_name = ranks.num_nodes > 1 && !ranks.run_id.empty() && !environment.find("SLURM_JOB_ID");
   options.job = has_name ? job_as_folder_name(ranks.run_id) : new_memory_job(options.folder, environment);

@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "core/log.h"
@@ -15,7 +14,6 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view kClearLine = "\r\x1b[2K";
 constexpr int kUsualColumns = 80;
 
 int columns_of_terminal(int descriptor) {
@@ -25,23 +23,13 @@ int columns_of_terminal(int descriptor) {
   return known ? size.ws_col : kUsualColumns;
 }
 
-// Progress that cannot be shown is not an error.
-void write_to_error(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
 }  // namespace
 
-Console::Console(Write out, Write progress, int num_columns)
+Console::Console(Write out, WriteProgress progress, int num_columns)
     : out_(std::move(out)), progress_(std::move(progress)), num_columns_(num_columns) {}
 
 Console Console::of_process() {
-  return Console([](std::string_view text) { print_out(text); }, write_to_error, columns_of_terminal(STDERR_FILENO));
+  return Console([](std::string_view text) { print_out(text); }, write_progress, columns_of_terminal(STDERR_FILENO));
 }
 
 void Console::print_line(std::string_view line) {
@@ -58,41 +46,44 @@ void Console::print_line(std::string_view line) {
 
 void Console::show_progress(const std::string& text) {
   if (!is_terminal()) {
-    progress_(text + "\n");
+    progress_(text + "\n", "");
     return;
   }
-  progress_(std::string(kClearLine) + text);
+  progress_(std::string(kClearLine) + text, text);
   shown_ = text;
 }
 
 void Console::keep_progress() {
   if (shown_.empty()) return;
-  progress_("\n");
+  progress_("\n", "");
   shown_.clear();
 }
 
 void Console::clear_progress() {
   if (shown_.empty()) return;
-  progress_(kClearLine);
+  progress_(kClearLine, "");
   shown_.clear();
 }
 
 void ProgressShower::on_train_begin(const RunMoment& at) {
-  begun_ = last_shown_ = last_step_time_ = at.wall_seconds;
+  begun_ = last_shown_ = last_step_time_ = end_of_training_ = at.wall_seconds;
   first_step_ = last_step_ = at.step;
-  if (console_.is_terminal()) show(at, false);
+  if (console_.is_terminal()) show(at, std::nullopt);
 }
 
 void ProgressShower::on_step_end(const RunMoment& at) {
-  rate_.add(static_cast<double>(at.step - last_step_), at.wall_seconds - last_step_time_);
+  const double seconds = at.wall_seconds - last_step_time_;
+  rate_.add(static_cast<double>(at.step - last_step_), seconds);
+  seconds_of_steps_ += seconds;
   last_step_ = at.step;
-  last_step_time_ = at.wall_seconds;
+  last_step_time_ = end_of_training_ = at.wall_seconds;
   if (at.wall_seconds - last_shown_ < seconds_between_) return;
   last_shown_ = at.wall_seconds;
-  show(at, console_.is_terminal());
+  show(at, console_.is_terminal() ? rate_.rate() : mean_rate());
 }
 
-void ProgressShower::on_log(const RunMoment&, const LogRecord& record) {
+void ProgressShower::on_log(const RunMoment& at, const LogRecord& record) {
+  end_of_training_ = at.wall_seconds;
   if (const auto loss = record.number("loss")) loss_ = "loss=" + python_repr(*loss);
 }
 
@@ -108,18 +99,23 @@ void ProgressShower::on_evaluation_step(const RunMoment& at, std::int64_t done, 
 // The time of an evaluation does not count as a step's.
 void ProgressShower::on_evaluation_end(const RunMoment& at) {
   evaluating_ = false;
-  last_step_time_ = at.wall_seconds;
-  if (console_.is_terminal()) show(at, true);
+  last_step_time_ = end_of_training_ = at.wall_seconds;
+  if (console_.is_terminal()) show(at, rate_.rate());
 }
 
+// Told after the answers, which are not training.
 void ProgressShower::on_train_end(const RunMoment& at, RunEnd, const std::string&) {
-  show(at, false);
+  show({at.step, at.total_steps, at.epoch, end_of_training_}, mean_rate());
   console_.keep_progress();
 }
 
-void ProgressShower::show(const RunMoment& at, bool smoothed) {
-  const Progress progress{at.step, at.total_steps, at.wall_seconds - begun_, smoothed ? rate_.rate() : std::nullopt,
-                          first_step_};
+std::optional<double> ProgressShower::mean_rate() const {
+  if (seconds_of_steps_ <= 0) return std::nullopt;
+  return static_cast<double>(last_step_ - first_step_) / seconds_of_steps_;
+}
+
+void ProgressShower::show(const RunMoment& at, std::optional<double> rate) {
+  const Progress progress{at.step, at.total_steps, at.wall_seconds - begun_, rate, first_step_};
   console_.show_progress(console_.is_terminal() ? format_progress_bar(progress, console_.num_columns(), loss_)
                                                 : format_progress_line(progress));
 }

@@ -1,4 +1,5 @@
-// A run's console: log lines on standard output, progress on standard error. On a terminal they share the screen.
+// A run's console: records on standard output, progress on standard error. On a terminal they share the screen, and with
+// the log's lines (core/log.h) a bar makes room for either.
 #pragma once
 
 #include <functional>
@@ -14,9 +15,13 @@ namespace tessera {
 class Console {
  public:
   using Write = std::function<void(std::string_view)>;
+  using WriteProgress = std::function<void(std::string_view text, std::string_view standing)>;  // as write_progress()
 
   // `num_columns`: the width of the terminal that shows the progress; 0 if it is a file.
-  Console(Write out, Write progress, int num_columns);
+  Console(Write out, WriteProgress progress, int num_columns);
+  ~Console() { keep_progress(); }  // a run that fails leaves its bar
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
   static Console of_process();
 
   bool is_terminal() const { return num_columns_ > 0; }
@@ -33,7 +38,8 @@ class Console {
   void clear_progress();
 
  private:
-  Write out_, progress_;
+  Write out_;
+  WriteProgress progress_;
   int num_columns_;
   std::string shown_, failure_;
 };
@@ -69,11 +75,14 @@ class ProgressShower : public TrainListener {
  private:
   static constexpr double kSecondsBetweenBars = 0.1;  // tqdm's
 
-  void show(const RunMoment& at, bool smoothed);
+  void show(const RunMoment& at, std::optional<double> rate);
+  std::optional<double> mean_rate() const;
 
   Console& console_;
   double seconds_between_;
   double begun_ = 0, last_shown_ = 0, last_step_time_ = 0;
+  double seconds_of_steps_ = 0;     // without evaluations
+  double end_of_training_ = 0;      // so far: what follows the last log, such as answers, is not training
   double evaluation_begun_ = 0;
   std::int64_t first_step_ = 0, last_step_ = 0;
   bool evaluating_ = false;

@@ -10,7 +10,7 @@ namespace {
 class EndSummaryText : public testing::Test {
  protected:
   std::string printed_;
-  Console console_{[this](std::string_view text) { printed_ += text; }, [](std::string_view) {}, 0};
+  Console console_{[this](std::string_view text) { printed_ += text; }, [](std::string_view, std::string_view) {}, 0};
 
   std::string at_end(const RunFacts& facts, const std::vector<LogRecord>& logs, const LogRecord& summary,
                      const std::vector<RankRecord>& ranks, RunEnd end = RunEnd::kFinished) {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/output.h"
 #include "listeners/console.h"
 #include "listeners/csv_history.h"
 #include "support/small_run.h"
@@ -56,9 +57,13 @@ TEST(Listeners, OneThatThrowsIsWarnedOfOnceAndTheOthersGoOn) {
 }
 
 struct Screen {
-  std::string out, progress;
+  std::string out, progress, standing;
   Console console(int num_columns) {
-    return Console([this](std::string_view text) { out += text; }, [this](std::string_view text) { progress += text; },
+    return Console([this](std::string_view text) { out += text; },
+                   [this](std::string_view text, std::string_view last) {
+                     progress += text;
+                     standing = last;
+                   },
                    num_columns);
   }
 };
@@ -78,11 +83,12 @@ TEST(ProgressShower, InAFileALineNowAndThenAndOneAtTheEnd) {
     listeners.on_step_end(moment(step, step * 1.1));
     if (step == 10) listeners.on_log(moment(step, step * 1.1), {{"loss", 1.5}, {"epoch", 0.32258}});
   }
-  listeners.on_train_end(moment(93, 122.4), RunEnd::kFinished, "");
+  listeners.on_evaluation_end(moment(93, 122.4));
+  listeners.on_train_end(moment(93, 200), RunEnd::kFinished, "");  // after the answers
   EXPECT_EQ(screen.out, "{'loss': 1.5, 'epoch': 0.32}\n");
   EXPECT_EQ(screen.progress,
             "28/93 [00:30<01:11, 1.10s/it]\n56/93 [01:01<00:40, 1.10s/it]\n84/93 [01:32<00:09, 1.10s/it]\n"
-            "93/93 [02:02<00:00, 1.32s/it]\n");
+            "93/93 [02:02<00:00, 1.10s/it]\n");
 }
 
 TEST(ProgressShower, OnATerminalTheBarMakesRoomForALogLineAndComesBack) {
@@ -98,12 +104,14 @@ TEST(ProgressShower, OnATerminalTheBarMakesRoomForALogLineAndComesBack) {
   screen.progress.clear();
   listeners.on_log(moment(1, 2), {{"loss", 1.5}});
   EXPECT_EQ(screen.progress, "\r\x1b[2K" + bar);
+  EXPECT_EQ(std::string(kClearLine) + screen.standing, bar);  // what log lines draw again
   listeners.on_step_end(moment(2, 2.05));  // too soon after the last
   EXPECT_EQ(screen.progress, "\r\x1b[2K" + bar);
   listeners.on_step_end(moment(3, 4));
   EXPECT_NE(screen.progress.find("loss=1.5]"), std::string::npos) << screen.progress;
   listeners.on_train_end(moment(3, 4), RunEnd::kInterrupted, "");
   EXPECT_TRUE(screen.progress.ends_with("]\n")) << screen.progress;
+  EXPECT_EQ(screen.standing, "");
 }
 
 TEST(ProgressShower, TheTimeOfAnEvaluationIsNotASteps) {
@@ -123,7 +131,7 @@ TEST(ProgressShower, TheTimeOfAnEvaluationIsNotASteps) {
 TEST(LogLinePrinter, AFullDiskIsAWarning) {
   configure_log("warn", -1);
   Console console([](std::string_view) { throw Error("cannot write to standard output: No space left on device"); },
-                  [](std::string_view) {}, 0);
+                  [](std::string_view, std::string_view) {}, 0);
   Listeners listeners;
   listeners.add(std::make_unique<LogLinePrinter>(console));
   testing::internal::CaptureStderr();

@@ -205,6 +205,9 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   schema.group("Output of the run");
   schema.text("output_dir", &output.output_dir, "folder of the model, its checkpoints and the run's record",
               {.preset = presets.output_dir, .environment = {"OUTPUT_DIR"}});
+  schema.boolean("overwrite_output_dir", &output.overwrites,
+                 "train anew in a folder that holds a finished model, and replace it; else such a run is refused, "
+                 "unless it resumes");
   schema.word("save_strategy", &s.train.flow.saving, kIntervalNames,
               "when to write a checkpoint; on_stop: only if a signal stops the run, to resume it later",
               {.preset = presets.save_strategy});
@@ -234,7 +237,8 @@ void declare_output(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   schema.word("logging_strategy", &s.train.flow.logging, {"no", "steps", "epoch"}, "when to print a line with the loss",
               {.preset = "steps"});
   schema.real("logging_steps", &s.train.flow.logging_steps,
-              "updates between log lines, or below 1 a fraction of all updates",
+              std::string("updates between log lines, or below 1 a fraction of all updates") +
+                  (presets.logging_steps == "500" ? "; unset, a run logs at least ten times" : ""),
               {.preset = presets.logging_steps, .at_least = 0});
   schema.boolean("logging_first_step", &s.train.flow.logging_first_step, "also print a line after the first update");
   schema.text("logging_dir", &output.logging_dir,

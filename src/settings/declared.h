@@ -99,8 +99,10 @@ struct ForeignArgument {
 };
 
 const std::vector<ForeignArgument>& foreign_arguments();
+// The same for words of other trainers.
+const std::vector<ForeignArgument>& other_words();
 
-// Adds them to the schema, hidden from the help.
+// Adds them, but for those that a job has as its own to the schema, hidden from the help.
 void declare_foreign(Schema& schema);
 
 // Call after all sources are read. Throws UsageError for a refused argument; one note lists the accepted ones.

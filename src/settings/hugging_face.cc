@@ -21,7 +21,6 @@ constexpr const char* kOwnLog = "TESSERA_LOG sets what is shown";
 
 // Accepted without effect, then those that are refused.
 const std::vector<ForeignArgument> kArguments = {
-    {"overwrite_output_dir", A::kBool, "checkpoints of other runs stay, except one of the same step"},
     {"prediction_loss_only", A::kBool, kNoLogits},
     {"eval_accumulation_steps", A::kNumber, kNoLogits},
     {"torch_empty_cache_steps", A::kNumber, "the memory of a run is planned in advance"},
@@ -60,6 +59,14 @@ const std::vector<ForeignArgument> kArguments = {
     {"ray_scope", A::kText, "there is no Ray"},
     {"use_liger_kernel", A::kBool, "kernels are fused anyway"},
     {"liger_kernel_config", A::kText, "kernels are fused anyway"},
+    {"use_cache", A::kBool, "only generation keeps keys and values"},
+    {"activation_checkpointing_kwargs", A::kText, "there is only one kind of checkpointing"},
+    {"trackio_bucket_id", A::kText, "there is no Trackio"},
+    {"trackio_static_space_id", A::kText, "there is no Trackio"},
+    {"enable_jit_checkpoint", A::kBool, "SIGTERM always saves a checkpoint first, unless --save_strategy is no"},
+    {"dataloader_multiprocessing_context", A::kText, "workers are threads"},
+    {"dataloader_in_order", A::kBool, "batches always come in order"},
+    {"ddp_static_graph", A::kBool, "unused parameters are always found"},
     {"do_train", A::kBool, "`tessera train` trains; `tessera evaluate` works on the model's folder", "true"},
     {"do_predict", A::kBool, "`tessera evaluate` and `tessera generate` work on the model's folder", "false"},
     {"push_to_hub", A::kBool, "there is no hub in Tessera; upload the model's folder from --output_dir yourself",
@@ -99,7 +106,62 @@ const std::vector<ForeignArgument> kArguments = {
     {"include_tokens_per_second", A::kBool, kNoTokens, "false"},
     {"include_num_input_tokens_seen", A::kText, kNoTokens, "no|false|False"},
     {"neftune_noise_alpha", A::kNumber, "embeddings get no noise", ""},
+    {"train_sampling_strategy", A::kText, "give --no_shuffle for the order of the file; rows are not chosen by length",
+     "random|group_by_length"},
     {"average_tokens_across_devices", A::kBool, "the loss is always the mean over all ranks' tokens", "true"},
+};
+
+constexpr const char* kNoAdapters = "all parameters are trained: there are no adapters";
+constexpr const char* kNoQuantisation =
+    "weights are not quantised; --bf16, --strategy full_shard and --offload_param save memory";
+constexpr const char* kNoOtherSplit = "a model is split by --strategy alone: full_shard, zero3";
+constexpr const char* kHalfTypes = "give --fp16 or --bf16";
+constexpr const char* kRanks = "`tessera launch --nproc_per_node N train ...` starts ranks";
+
+// Words of other trainers (Lightning, accelerate's and DeepSpeed's examples, PEFT, timm) that people try.
+const std::vector<ForeignArgument> kOtherWords = {
+    {"flash_attn", A::kBool, "attention is always fused"},
+    {"use_flash_attn", A::kBool, "attention is always fused"},
+    {"use_flash_attention", A::kBool, "attention is always fused"},
+    {"use_flash_attention_2", A::kBool, "attention is always fused"},
+    {"attn_implementation", A::kText, "attention is always fused"},
+    {"use_fast_tokenizer", A::kBool, "there is one tokenizer, a fast one"},
+    {"trust_remote_code", A::kBool, "no code of a model's folder is run; `tessera inspect FOLDER` says what it holds",
+     "false"},
+    {"lr_find", A::kBool, "no rate is searched; compare a few --learning_rate with --max_steps by `tessera runs compare`",
+     "false"},
+    {"auto_lr_find", A::kBool,
+     "no rate is searched; compare a few --learning_rate with --max_steps by `tessera runs compare`", "false"},
+    {"deepspeed_config", A::kText, "give --deepspeed FILE", ""},
+    {"zero_stage", A::kNumber, "give --strategy zero1, zero2 or zero3", "0"},
+    {"use_peft", A::kBool, kNoAdapters, "false"},
+    {"use_lora", A::kBool, kNoAdapters, "false"},
+    {"lora_r", A::kNumber, kNoAdapters, ""},
+    {"lora_alpha", A::kNumber, kNoAdapters, ""},
+    {"lora_dropout", A::kNumber, kNoAdapters, ""},
+    {"lora_target_modules", A::kText, kNoAdapters, ""},
+    {"load_in_8bit", A::kBool, kNoQuantisation, "false"},
+    {"load_in_4bit", A::kBool, kNoQuantisation, "false"},
+    {"tensor_parallel_size", A::kNumber, kNoOtherSplit, "1"},
+    {"pipeline_parallel_size", A::kNumber, kNoOtherSplit, "1"},
+    {"mixed_precision", A::kText, kHalfTypes, "no"},
+    {"precision", A::kText, kHalfTypes, "32|32-true"},
+    {"torch_dtype", A::kText, kHalfTypes, "auto|float32"},
+    {"amp", A::kBool, kHalfTypes, "false"},
+    {"use_amp", A::kBool, kHalfTypes, "false"},
+    {"ema", A::kBool, "weights are not averaged over steps", "false"},
+    {"use_ema", A::kBool, "weights are not averaged over steps", "false"},
+    {"gpus", A::kText, kRanks, "1"},
+    {"num_gpus", A::kNumber, kRanks, "1"},
+    {"num_nodes", A::kNumber, "`tessera launch --nnodes N train ...`, or srun, starts ranks on several nodes", "1"},
+    {"max_epochs", A::kNumber, "give --num_train_epochs", ""},
+    {"accumulate_grad_batches", A::kNumber, "give --gradient_accumulation_steps", ""},
+    {"gradient_clip_val", A::kNumber, "give --max_grad_norm", ""},
+    {"clip_grad_norm", A::kNumber, "give --max_grad_norm", ""},
+    {"warmup_epochs", A::kNumber, "give --warmup_ratio or --warmup_steps", "0"},
+    {"checkpointing_steps", A::kText, "give --save_strategy steps --save_steps N, or --save_strategy epoch", ""},
+    {"with_tracking", A::kBool, "give --report_to tensorboard,wandb", "false"},
+    {"wandb_entity", A::kText, "`wandb sync --entity NAME` uploads the run to an account", ""},
 };
 
 bool says_no(const ForeignArgument& argument, const Setting& setting) {
@@ -115,27 +177,36 @@ const std::vector<ForeignArgument>& foreign_arguments() {
   return kArguments;
 }
 
+const std::vector<ForeignArgument>& other_words() {
+  return kOtherWords;
+}
+
 void declare_foreign(Schema& schema) {
-  for (const ForeignArgument& argument : kArguments) {
+  const auto declare = [&](const ForeignArgument& argument) {
+    if (schema.has(argument.name)) return;  // some job has it as a setting of its own
     const SettingTraits traits = {.is_secret = argument.is_secret, .is_hidden = true};
     if (argument.form == A::kBool) schema.boolean(argument.name, &schema.keep<bool>(), "", traits);
     if (argument.form == A::kNumber) schema.real(argument.name, &schema.keep<double>(), "", traits);
     if (argument.form == A::kText) schema.text(argument.name, &schema.keep<std::string>(), "", traits);
-  }
+  };
+  for (const ForeignArgument& argument : kArguments) declare(argument);
+  for (const ForeignArgument& argument : kOtherWords) declare(argument);
 }
 
 void check_foreign(const Schema& schema, std::vector<std::string>& notes) {
   std::vector<std::string> accepted;
-  for (const ForeignArgument& argument : kArguments) {
+  const auto check = [&](const ForeignArgument& argument) {
     const Setting& setting = schema.at(argument.name);
-    if (!setting.is_set()) continue;
+    if (!setting.is_set() || !setting.is_hidden()) return;
     if (!argument.is_refused()) {
       accepted.push_back(fmt::format("--{} ({})", argument.name, argument.reason));
     } else if (!says_no(argument, setting)) {
       throw UsageError(
           fmt::format("--{}={} ({}): {}", argument.name, setting.shown_text(), setting.origin(), argument.reason));
     }
-  }
+  };
+  for (const ForeignArgument& argument : kArguments) check(argument);
+  for (const ForeignArgument& argument : kOtherWords) check(argument);
   if (!accepted.empty()) notes.push_back("accepted, but without effect here: " + join(accepted, ", "));
 }
 

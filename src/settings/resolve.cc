@@ -233,6 +233,8 @@ void resolve_evaluation(const Schema& schema, const JobTraits& job, DeclaredSett
     }
   }
   evaluation.at_end = s.do_eval && flow.evaluation == Interval::kNo;
+  constexpr double kOfTransformers = 500;  // a job's own preset stays
+  flow.logs_short_runs = !schema.at("logging_steps").is_set() && flow.logging_steps == kOfTransformers;
   flow.eval_steps = s.eval_steps > 0 ? s.eval_steps : flow.logging_steps;
   resolve_metric(schema, job, s);
 }

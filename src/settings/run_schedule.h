@@ -17,6 +17,7 @@ inline const std::vector<std::string> kIntervalNames = {"no", "steps", "epoch", 
 struct FlowOptions {
   Interval logging = Interval::kSteps;
   double logging_steps = 500;
+  bool logs_short_runs = false;  // nobody chose logging_steps: with_short_runs_logged() may lower it
   bool logging_first_step = false;
   Interval evaluation = Interval::kNo;
   std::optional<double> eval_steps = std::nullopt;  // none: logging_steps

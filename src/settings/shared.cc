@@ -72,7 +72,8 @@ void total_batch_size(Schema& schema, std::int64_t* value) {
 }
 
 void gradient_checkpointing(Schema& schema, bool* value) {
-  schema.boolean("gradient_checkpointing", value, "recompute blocks in backward instead of keeping their activations");
+  schema.boolean("gradient_checkpointing", value, "recompute blocks in backward instead of keeping their activations",
+                 {.aliases = {"activation_checkpointing"}});
 }
 
 void half_types(Schema& schema, bool* fp16, bool* bf16) {

@@ -140,6 +140,7 @@ struct OutputSettings {
   bool save_hf_weights = false;                      // checkpoints also have a file that transformers reads
   std::string resume_from_checkpoint;                // a folder; empty: none, or as the next says
   bool resume_from_latest = false;                   // the newest complete checkpoint of output_dir
+  bool overwrites = false;                           // a finished model in output_dir
   bool shows_progress = true;
 };
 

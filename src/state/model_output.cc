@@ -6,12 +6,41 @@
 #include "comm/exchange.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "state/checkpoint_folder.h"
 #include "state/unit_file.h"
 #include "weights/model_folder.h"
 
 namespace tessera {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+bool is_started_again(const Environment& environment) {
+  for (const char* count : {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT"}) {
+    if (environment.find(count).value_or("0") != "0") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Checkpoints alone are of a run that has not finished: a new run beside them replaces at most those of the same steps.
+void check_replaces_no_model(const OutputSettings& output, const Environment& environment) {
+  const bool resumes = output.resume_from_latest || !output.resume_from_checkpoint.empty();
+  if (output.overwrites || resumes || is_started_again(environment)) return;
+  const fs::path folder = output.output_dir;
+  for (const char* name :
+       {kWeightsFile, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    if (!is_there(folder / name)) continue;
+    const char* const resuming =
+        find_checkpoints(folder).empty() ? "" : "; --resume_from_checkpoint true continues the run that wrote it";
+    throw UsageError(
+        fmt::format("--output_dir {} holds a finished model, {}, which this run would replace: give another folder, or "
+                    "--overwrite_output_dir{}",
+                    output.output_dir, name, resuming));
+  }
+}
 
 void prepare_output_folder(World& world, const fs::path& folder) {
   on_first_rank(world, [&] {

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/environment.h"
 #include "core/json.h"
 #include "parallel/engine.h"
+#include "settings/train_settings.h"
 #include "tessera/unit.h"
 #include "tessera/world.h"
 
@@ -29,6 +31,10 @@ struct SavedModel {
   std::optional<Json> generation_config{};
   std::vector<FileToCopy> files{};  // a tokenizer's
 };
+
+// Throws UsageError if a run would replace the model that lies in its output folder, though it neither resumes nor was
+// told to overwrite it. One that Slurm or `tessera launch` starts again is the same run, and goes on. Not collective.
+void check_replaces_no_model(const OutputSettings& output, const Environment& environment);
 
 // Creates the folder and tries to write in it, before hours of training. Throws UsageError with the system's reason.
 void prepare_output_folder(World& world, const std::filesystem::path& folder);

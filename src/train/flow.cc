@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -24,6 +25,15 @@ std::int64_t interval_of(const char* setting, double steps, std::int64_t total_s
 }
 
 }  // namespace
+
+FlowOptions with_short_runs_logged(FlowOptions options, std::int64_t total_steps) {
+  constexpr std::int64_t kLogs = 10;
+  if (!options.logs_short_runs) return options;
+  const auto steps = static_cast<double>(std::max<std::int64_t>(1, total_steps / kLogs));
+  options.eval_steps = options.eval_steps.value_or(options.logging_steps);
+  options.logging_steps = std::min(options.logging_steps, steps);
+  return options;
+}
 
 Flow::Flow(const FlowOptions& options, std::int64_t total_steps, std::int64_t first_step)
     : options_(options), total_steps_(total_steps), last_logged_(first_step) {

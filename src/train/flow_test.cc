@@ -44,6 +44,17 @@ TEST(Flow, AResumedRunDoesNotLogTheStepThatItResumesFrom) {
   EXPECT_FALSE(flow.after_epoch(20, 2.0).log);
 }
 
+TEST(Flow, AShortRunLogsTenTimesUnlessSomebodyChoseTheSteps) {
+  FlowOptions options;
+  EXPECT_EQ(with_short_runs_logged(options, 93).logging_steps, 500);
+  options.logs_short_runs = true;
+  for (const auto& [total, expected] :
+       {std::pair<std::int64_t, double>{1, 1}, {9, 1}, {93, 9}, {4999, 499}, {5000, 500}, {100'000, 500}}) {
+    EXPECT_EQ(with_short_runs_logged(options, total).logging_steps, expected) << total;
+  }
+  EXPECT_EQ(with_short_runs_logged(options, 93).eval_steps, 500);  // as if nothing had been decided
+}
+
 TEST(BestModel, NamesAndDirections) {
   EXPECT_EQ(BestModel("f1").metric(), "eval_f1");
   EXPECT_TRUE(BestModel("f1").greater_is_better());

@@ -32,10 +32,11 @@ Trainer::Trainer(World& world, TrainTask& task, const TrainSettings& settings, c
       checkpointer_(checkpointer),
       plan_(plan),
       schedule_(schedule_options(plan_, settings)),
-      flow_(settings.flow, plan_.total_steps()),
+      flow_(with_short_runs_logged(settings.flow, plan_.total_steps()), plan_.total_steps()),
       step_(world, task.model(), units_to_spread(task.model(), settings.wrap),
             step_options(settings, task.model(), world.device(), std::move(first_values))),
       speed_(settings.loop.batch_size * settings.loop.accumulation * world.size(), steady_seconds()) {
+  settings_.flow = with_short_runs_logged(settings.flow, plan_.total_steps());
   step_.set_optimizer(choose_optimizer(settings_.optimizer.optim, settings_.optimizer.numbers));
   const EvaluationSettings& evaluation = settings_.evaluation;
   if (!evaluation.metric_for_best_model.empty()) {

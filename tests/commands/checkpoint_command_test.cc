@@ -44,7 +44,7 @@ TEST_F(CheckpointCommand, ThoseOfAnotherRunIntoTheFolderAreNeitherCountedNorGone
   const Ended older = gpt("out", "--max_steps 6 --save_strategy steps --save_steps 3");
   ASSERT_EQ(older.status, 0) << older.output;
   ASSERT_EQ(checkpoints("out"), (Names{"checkpoint-3", "checkpoint-6"}));
-  const Ended newer = gpt("out", "--max_steps 2 --save_strategy steps --save_steps 1 --save_total_limit 1");
+  const Ended newer = gpt("out", "--max_steps 2 --save_strategy steps --save_steps 1 --save_total_limit 1 --overwrite_output_dir");
   ASSERT_EQ(newer.status, 0) << newer.output;
   EXPECT_EQ(checkpoints("out"), (Names{"checkpoint-2", "checkpoint-3", "checkpoint-6"}));
   EXPECT_EQ(record("out").at("checkpoints"), Json::array({out("out") + "/checkpoint-2"}));
@@ -249,6 +249,8 @@ TEST_F(CheckpointCommand, OneIsEvaluatedAskedShownAndConverted) {
   }
   const Ended shown = run_tessera("inspect " + checkpoint);
   EXPECT_EQ(shown.status, 0) << shown.output;
+  EXPECT_TRUE(contains(shown.output, "for transformers: tessera convert " + checkpoint + " FOLDER")) << shown.output;
+  EXPECT_FALSE(contains(run_tessera("inspect " + out("converted")).output, "for transformers"));
   std::vector<std::string> answers;
   for (const std::string& model : {checkpoint, out("out")}) {
     const Ended asked =
@@ -269,7 +271,7 @@ TEST_F(CheckpointCommand, StepsThatAreDoneAgainAreInTheHistoryOnce) {
     if (contains(line, ",train/loss,")) steps.push_back(line.substr(0, line.find(',')));
   }
   EXPECT_EQ(steps, (std::vector<std::string>{"1", "2", "3", "4"}));
-  ASSERT_EQ(gpt("out", "--max_steps 1").status, 0);  // another run: another history
+  ASSERT_EQ(gpt("out", "--max_steps 1 --overwrite_output_dir").status, 0);  // another run: another history
   EXPECT_FALSE(contains(read_file(folder_ / "out" / "metrics.csv"), "\n2,"));
 }
 

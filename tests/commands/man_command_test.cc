@@ -28,6 +28,16 @@ TEST(ManCommand, ListsEveryCommandAndStatus) {
   EXPECT_EQ(run_tessera("man").output, man.output) << "the same program has the same page";
 }
 
+TEST(Help, OfACommandIsThatCommandsOwn) {
+  for (const std::string command : {"train", "inspect", "train sft"}) {
+    const Ended asked = run_tessera("help " + command);
+    EXPECT_EQ(asked.status, 0) << asked.output;
+    EXPECT_EQ(asked.output, run_tessera(command + " --help").output);
+    EXPECT_TRUE(contains(asked.output, "usage: tessera " + command)) << asked.output;
+  }
+  EXPECT_EQ(run_tessera("help nonsense").status, 2);
+}
+
 TEST(ManCommand, IsCorrectRoff) {
   if (run_shell("command -v groff").status != 0) GTEST_SKIP() << "there is no groff";
   const Ended ended = run_shell(binary() + " man | groff -man -Tutf8 -ww 2>&1 >/dev/null");

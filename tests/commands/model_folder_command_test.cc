@@ -216,6 +216,10 @@ TEST(Convert, RefusesWhatCannotBeMeant) {
       {"convert " + source, "takes two words"},
       {fmt::format("convert {} {}", source, out), "cannot become a model folder"},
       {fmt::format("convert {} {}.bin --format safetensors", source, out), "does not match the target's name"},
+      {fmt::format("convert {} {}.gguf", reference("bloom_bin").string(), out),
+       "out.gguf: .gguf files are not written; give a name that ends in .safetensors, .bin, .pth or .pt, or the name "
+       "of a folder"},
+      {fmt::format("convert {} {}.ONNX", source, out), ".onnx files are not written"},
       {fmt::format("convert {} {}.bin --dtype int8", source, out), "int8"},
       {fmt::format("convert {} {}.bin --max_shard_size 0", source, out), "expected a size"},
       {fmt::format("convert {} {}.bin --max_shard_size 1K", source, out), "which is one file; give a folder"},

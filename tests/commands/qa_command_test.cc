@@ -95,11 +95,12 @@ TEST_F(QaCommand, StrategiesPrintTheSameLosses) {
   const Ended one = train_qa("one", config + "--strategy single");
   ASSERT_EQ(one.status, 0) << one.output;
   const std::vector<double> expected = logged(one.output, "loss");
+  int num_runs = 0;
   for (const int num_ranks : {2, 4}) {
     std::vector<double> first;
     for (const char* words : {"--strategy ddp", "--strategy zero2 --offload_optimizer", "--strategy full_shard",
                               "--strategy zero3 --offload_param --offload_optimizer --gradient_checkpointing"}) {
-      const Ended ended = train_qa("many", config + words, num_ranks);
+      const Ended ended = train_qa(fmt::format("many{}", num_runs++), config + words, num_ranks);
       ASSERT_EQ(ended.status, 0) << ended.output;
       const std::vector<double> losses = logged(ended.output, "loss");
       ASSERT_EQ(losses.size(), 4u) << ended.output;

@@ -138,13 +138,15 @@ TEST_F(ResNetCommand, KeepsTheShortLastBatchAndDropsTheTailBetweenRanks) {
     const char* arguments;
     int num_ranks, num_steps;
   };
+  int num_runs = 0;
   for (const Case& each : {Case{"--batch-size 4 --max_train_samples 10", 0, 3},    // 4 + 4 + 2
                            Case{"--batch-size 512 --max_train_samples 10", 0, 1},  // more than there are
                            Case{"--batch-size 4 --max_train_samples 17", 2, 2},    // 8 per rank
                            Case{"--batch-size 4 --max_train_samples 15 --sampler_drop_last false "
                                 "--dataloader_drop_last",
                                 2, 2}}) {  // one repeats: 8 per rank
-    const Ended ended = train("steps", std::string(each.arguments) + " --epochs 1 --eval_strategy no", each.num_ranks);
+    const Ended ended = train(fmt::format("steps{}", num_runs++),
+                              std::string(each.arguments) + " --epochs 1 --eval_strategy no", each.num_ranks);
     ASSERT_EQ(ended.status, 0) << ended.output;
     EXPECT_EQ(std::ssize(logged(ended.output, "loss")), each.num_steps) << each.arguments << "\n" << ended.output;
   }
@@ -153,11 +155,13 @@ TEST_F(ResNetCommand, KeepsTheShortLastBatchAndDropsTheTailBetweenRanks) {
 // One update per reduction: all rows have the same bits.
 TEST_F(ResNetCommand, ComputesTheSameUnderEveryStrategy) {
   std::string numbers, first_weights;
+  int num_runs = 0;
   for (const char* strategy : {"ddp", "zero0", "no_shard", "zero1", "zero2", "zero3", "full_shard", "shard_grad_op",
                                "hybrid_shard", "zero3 --offload_optimizer --offload_param"}) {
-    const Ended ended = brief("out", fmt::format("--strategy {}", strategy), 2);
+    const std::string name = fmt::format("out{}", num_runs++);
+    const Ended ended = brief(name, fmt::format("--strategy {}", strategy), 2);
     ASSERT_EQ(ended.status, 0) << strategy << ended.output;
-    const std::string found = epoch_numbers_of(ended.output), found_weights = weights("out");
+    const std::string found = epoch_numbers_of(ended.output), found_weights = weights(name);
     ASSERT_EQ(logged(ended.output, "loss").size(), 2U) << ended.output;
     ASSERT_EQ(epochs_of(ended.output).size(), 1U) << ended.output;
     if (numbers.empty()) {

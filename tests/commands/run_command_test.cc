@@ -343,7 +343,7 @@ TEST_F(RunCommand, NodesMayDifferInSizeUnlessAStrategyNeedsThemAlike) {
   const Ended ddp = gpt("out", "--strategy zero2 --ranks_per_node 2 --gradient_accumulation_steps 2", 3);
   EXPECT_EQ(ddp.status, 0) << ddp.output;
   for (const char* words : {"--strategy hybrid_shard", "--strategy hybrid_shard --dry_run"}) {
-    const Ended hybrid = gpt("out", fmt::format("{} --ranks_per_node 2", words), 3);
+    const Ended hybrid = gpt("hybrid", fmt::format("{} --ranks_per_node 2", words), 3);
     EXPECT_EQ(hybrid.status, 2) << hybrid.output;
     EXPECT_TRUE(
         contains(hybrid.output,

@@ -86,7 +86,7 @@ TEST_F(Surroundings, LeavesNoMapForProfilers) {
     // Another process may have had this number; and this one has loaded libtessera.so, which sets the variable.
     const Ended ended = run_shell(
         fmt::format("sh -c 'rm -f /tmp/perf-$$.map; echo process $$; exec env -u ONEDNN_JIT_PROFILE {} {} {}'",
-                    variable, binary(), gpt_words("run", "--max_steps 2")));
+                    variable, binary(), gpt_words("run", "--max_steps 2 --overwrite_output_dir")));
     EXPECT_EQ(ended.status, 0) << ended.output;
     std::smatch process;
     EXPECT_TRUE(std::regex_search(ended.output, process, std::regex("process ([0-9]+)"))) << ended.output;

@@ -84,17 +84,19 @@ TEST_F(TrainCommand, PrintsTheSameLossesUnderEveryStrategy) {
       {"ddp", "zero0", "no_shard", "zero1"},
       {"full_shard", "zero2", "zero3", "shard_grad_op", "hybrid_shard", "zero3 --offload_optimizer --offload_param"}};
   std::vector<double> losses;
+  int num_runs = 0;
   for (const std::vector<std::string>& kind : kinds) {
     std::vector<std::string> numbers;
     std::string weights;
     for (const std::string& strategy : kind) {
-      const Ended ended = bloom("out", "--merge_accumulation off --strategy " + strategy, 2);
+      const std::string name = fmt::format("out{}", num_runs++);
+      const Ended ended = bloom(name, "--merge_accumulation off --strategy " + strategy, 2);
       ASSERT_EQ(ended.status, 0) << strategy << ended.output;
       ASSERT_EQ(logged(ended.output, "eval_loss").size(), 3U) << strategy << ended.output;
       if (losses.empty()) losses = logged(ended.output, "loss");
       ASSERT_EQ(losses.size(), 6U) << ended.output;
       EXPECT_EQ(logged(ended.output, "loss"), losses) << strategy;
-      const std::string found = read_file(fs::path(out("out")) / "model.safetensors");
+      const std::string found = read_file(fs::path(out(name)) / "model.safetensors");
       if (numbers.empty()) {
         numbers = numbers_of(ended.output);
         weights = found;
@@ -133,13 +135,14 @@ TEST_F(TrainCommand, ComputesWhatHuggingFacesTrainerComputes) {
   const Json reference = read_json_file(kTestData + "/train_command/trainer_losses.json");
   const Json& cases = reference.at("cases");
   ASSERT_EQ(cases.size(), 4U);
+  int num_runs = 0;
   for (const Json& each : cases) {
     std::string arguments;
     for (const auto& [key, value] : each.at("arguments").items()) {
       arguments += fmt::format("--{} {} ", key, value.is_string() ? value.get<std::string>() : value.dump());
     }
     const Ended ended =
-        train("bloom-qa", "hf",
+        train("bloom-qa", fmt::format("hf{}", num_runs++),
               fmt::format(
                   "--model_name_or_path {} --tokenizer_name {} --train_file {} --max_train_samples {} --max_length {} "
                   "--max_steps {} --label_mode full --no_shuffle --logging_steps 1 --save_strategy no {}",
@@ -242,7 +245,7 @@ TEST_F(TrainCommand, TrainsTheGptWithDropoutAlikeUnderEveryStrategyAndUnderLaunc
   const std::vector<double> losses = logged(under_mpirun.output, "loss");
   EXPECT_EQ(losses.size(), 4U) << under_mpirun.output;
   for (const char* strategy : {"ddp", "zero0", "zero1", "zero3", "no_shard", "shard_grad_op", "hybrid_shard"}) {
-    const Ended other = gpt("other", fmt::format("--strategy {}", strategy), 2);
+    const Ended other = gpt(strategy, fmt::format("--strategy {}", strategy), 2);
     ASSERT_EQ(other.status, 0) << other.output;
     EXPECT_EQ(logged(other.output, "loss"), losses) << strategy << "\n" << other.output;
   }

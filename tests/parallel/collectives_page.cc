@@ -78,7 +78,7 @@ std::string order_lines(const Row& row) {
                                  row.num_micro_steps == 1 ? "" : "s");
   if (row.calls.empty()) return text + " none.\n";
   text += "\n\n```\n";
-  for (const Call& call : row.calls) text += fmt::format("{:<17}{:<14}{:>7}\n", call.what, call.unit, call.bytes);
+  for (const Call& call : row.calls) text += fmt::format("{:<20}{:<14}{:>7}\n", call.what, call.unit, call.bytes);
   return text + "```\n";
 }
 

@@ -11,11 +11,20 @@
 namespace tessera {
 namespace {
 
-// Every argument of transformers' TrainingArguments, made by tools/references/training_arguments.py.
+// Every argument of TrainingArguments in transformers 4, made by tools/references/training_arguments.py; then those
+// that came with 5.
 const Json& training_arguments() {
-  static const Json file =
-      read_json_file(std::string(TESSERA_SOURCE_FOLDER) + "/tests/data/train_settings/training_arguments.json");
-  return file.at("arguments");
+  static const Json all = [] {
+    const std::string folder = std::string(TESSERA_SOURCE_FOLDER) + "/tests/data/train_settings/";
+    Json arguments = read_json_file(folder + "training_arguments.json").at("arguments");
+    std::set<std::string> names;
+    for (const Json& argument : arguments) names.insert(argument.at("name"));
+    for (const Json& argument : read_json_file(folder + "training_arguments_5.json").at("arguments")) {
+      if (!names.contains(argument.at("name"))) arguments.push_back(argument);
+    }
+    return arguments;
+  }();
+  return all;
 }
 
 const ForeignArgument* foreign(const std::string& name) {
@@ -39,7 +48,7 @@ const std::map<std::string, std::string> kOurDefaults = {
 class HuggingFace : public LoadTest {};
 
 TEST_F(HuggingFace, EveryTrainingArgumentIsSupportedOrAcceptedOrRefusedWithAReason) {
-  ASSERT_GT(training_arguments().size(), 125u);
+  ASSERT_GT(training_arguments().size(), 140u);
   const LoadedTrainSettings loaded = load({});
   std::set<std::string> names;
   int num_supported = 0;
@@ -126,18 +135,36 @@ TEST_F(HuggingFace, TokensAreInNoNoteAndNoPrintOut) {
   EXPECT_EQ(loaded.schema->to_json().dump().find("hunter"), std::string::npos);
 }
 
+TEST_F(HuggingFace, WordsOfOtherTrainersAreRefusedWithTheNameThatTheyHaveHere) {
+  EXPECT_EQ(refusal({"--max_epochs=3"}), "--max_epochs=3 (command line): give --num_train_epochs");
+  EXPECT_EQ(refusal({"--use_peft"}),
+            "--use_peft=true (command line): all parameters are trained: there are no adapters");
+  EXPECT_EQ(refusal({"--gpus=4"}),
+            "--gpus=4 (command line): `tessera launch --nproc_per_node N train ...` starts ranks");
+  EXPECT_EQ(refusal({"--gpus=1", "--mixed_precision=no", "--load_in_8bit=False", "--num_nodes=1"}), "accepted");
+  EXPECT_EQ(notes(load({"--use_flash_attn"})),
+            "accepted, but without effect here: --use_flash_attn (attention is always fused)\n");
+  const LoadedTrainSettings loaded = load({});
+  for (const ForeignArgument& word : other_words()) {
+    EXPECT_TRUE(loaded.schema->at(word.name).is_hidden()) << word.name << " is a setting";
+  }
+}
+
 // docs/from_hugging_face_trainer.md has a row for each of them, with the reason given here.
 TEST_F(HuggingFace, ThePageHasEveryArgument) {
   const std::string page = read_file(std::string(TESSERA_SOURCE_FOLDER) + "/docs/from_hugging_face_trainer.md");
   for (const Json& argument : training_arguments()) {
     const std::string name = argument.at("name");
     EXPECT_NE(page.find("`--" + name + "`"), std::string::npos) << name;
-    if (const ForeignArgument* other = foreign(name)) {
-      const std::string row =
-          fmt::format("| `--{}` | {} | {} |", name, other->is_refused() ? "refused" : "no effect", other->reason);
-      EXPECT_NE(page.find(row), std::string::npos) << row;
-    }
   }
+  const auto expect_row = [&](const ForeignArgument& argument) {
+    const std::string neutral = argument.is_refused() ? argument.neutral : "";
+    const std::string what = !argument.is_refused() ? "no effect" : neutral == "true" ? "`false` refused" : "refused";
+    const std::string row = fmt::format("| `--{}` | {} | {} |", argument.name, what, argument.reason);
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  };
+  for (const ForeignArgument& argument : foreign_arguments()) expect_row(argument);
+  for (const ForeignArgument& word : other_words()) expect_row(word);
 }
 
 }  // namespace

@@ -266,6 +266,9 @@ TEST_F(JobSettings, WhatTheJobNeedsIsAskedFor) {
             "--tokenizer_name PATH, which a model from scratch needs, is missing");
   EXPECT_EQ(refusal_as_is({"bloom-qa", "--train_file=t", "--config_name=c", "--tokenizer_name=k"}), "accepted");
   EXPECT_EQ(refusal_as_is({"gpt-qa", "--train_file=t"}), "--tokenizer_name PATH is missing");
+  EXPECT_EQ(refusal_as_is({"gpt-qa", "--train_file=t", "--model_name_or_path=m"}),
+            "--model_name_or_path=m (command line): gpt-qa trains a new model, and would not read these weights; "
+            "`tessera train qa` trains the model of a folder. For its tokenizer alone give --tokenizer_name m");
   EXPECT_EQ(refusal_as_is({"resnet-tinyimagenet"}), "--data_dir FOLDER (or DATA_DIR) is missing");
   EXPECT_EQ(
       refusal({"--config_name=c"}),

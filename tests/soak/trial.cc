@@ -152,6 +152,7 @@ void go_on(const DrawnRun& drawn, const Place& place, TrialResult& result) {
   Words words = drawn.command(place.output(), place.port);
   result.has_resumed = has_checkpoint(place.output());
   if (result.has_resumed) words.insert(words.end(), {"--resume_from_checkpoint", "latest"});
+  if (!result.has_resumed) words.emplace_back("--overwrite_output_dir");  // the fault may have come after the model
   StartedRun run(words, place.variables());
   if (!wait_until_gone(run, kWhole)) result.problems.push_back("the run that goes on hangs");
   if (run.status() != 0) result.problems.push_back("the run that goes on fails");

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Names, types and defaults of Hugging Face's TrainingArguments -> tests/data/train_settings/training_arguments.json
+"""Names, types and defaults of Hugging Face's TrainingArguments -> tests/data/train_settings/training_arguments.json,
+or, by transformers 5, training_arguments_5.json
 
 One row per argument of HfArgumentParser, in its order. Tests use it to check what Tessera does with each.
 """
@@ -11,7 +12,9 @@ import typing
 
 import transformers
 
-FILE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "train_settings" / "training_arguments.json"
+MAJOR = transformers.__version__.split(".")[0]
+FILE = (pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "train_settings" /
+        ("training_arguments.json" if MAJOR == "4" else f"training_arguments_{MAJOR}.json"))
 
 
 def kind_of(annotation):
