@@ -11,6 +11,7 @@
 #include "core/file.h"
 #include "core/host.h"
 #include "core/json.h"
+#include "core/output.h"
 #include "core/text.h"
 
 namespace tessera {
@@ -52,7 +53,7 @@ void report_failure(const std::string& message, int status, bool is_finding) noe
   if (rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
   record_failure(
       {.rank = rank, .host = host_name(), .message = message, .exit_status = status, .is_finding = is_finding});
-  std::fprintf(stderr, "tessera: error: %s\n", message.c_str());
+  std::fprintf(stderr, "tessera: %s %s\n", coloured("error:", Colour::kRed).c_str(), message.c_str());
 }
 
 std::optional<Failure> read_failure(const std::filesystem::path& path) {

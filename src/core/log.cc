@@ -72,7 +72,13 @@ Levels levels_of(std::string_view spec, int rank) {
   return {*level, selected ? *level : LogLevel::kError};
 }
 
-std::string format_line(LogLevel level, std::string_view message) {
+std::string shown_name(LogLevel level) {
+  const std::string name = fmt::format("{:<5}", kLevelNames[static_cast<std::size_t>(level)]);
+  if (level < LogLevel::kWarn) return name;
+  return coloured(name, level == LogLevel::kWarn ? Colour::kYellow : Colour::kRed);
+}
+
+std::string format_line(std::string_view level, std::string_view message) {
   const auto now = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
@@ -81,8 +87,7 @@ std::string format_line(LogLevel level, std::string_view message) {
   const int rank = own_rank;
   const std::string who = rank < 0 ? "" : fmt::format("rank {} ", rank);
   const std::string_view end = message.ends_with('\n') ? "" : "\n";
-  return fmt::format("{:%H:%M:%S}.{:03} {}{:<5} {}{}", local, ms, who, kLevelNames[static_cast<std::size_t>(level)],
-                     message, end);
+  return fmt::format("{:%H:%M:%S}.{:03} {}{:<5} {}{}", local, ms, who, level, message, end);
 }
 
 // The bar of progress, and the order of what threads write around it. Without a bar no line waits.
@@ -109,7 +114,8 @@ void append_to_file(std::string_view line) {
   if (file < 0 || write_all(file, line)) return;
   const std::string why = std::strerror(errno);
   if (own_file.exchange(-1) != file) return;
-  write_to_stderr(format_line(LogLevel::kWarn, "cannot write to this rank's log file; it gets no more lines: " + why));
+  write_to_stderr(format_line(shown_name(LogLevel::kWarn),
+                              "cannot write to this rank's log file; it gets no more lines: " + why));
 }
 
 }  // namespace
@@ -148,10 +154,11 @@ bool log_enabled(LogLevel level) {
 
 void write_log(LogLevel level, std::string_view message) {
   const int caller_errno = errno;  // a log line between a failed call and the check of errno must not change it
-  const std::string line = format_line(level, message);
   // log_error() does not ask log_enabled() first.
-  if (level >= lowest_shown.load(std::memory_order_relaxed)) write_to_stderr(line);
-  if (level >= lowest_in_file.load(std::memory_order_relaxed)) append_to_file(line);
+  if (level >= lowest_shown.load(std::memory_order_relaxed)) write_to_stderr(format_line(shown_name(level), message));
+  if (level >= lowest_in_file.load(std::memory_order_relaxed)) {
+    append_to_file(format_line(kLevelNames[static_cast<std::size_t>(level)], message));
+  }
   errno = caller_errno;
 }
 
@@ -164,7 +171,7 @@ void write_progress(std::string_view text, std::string_view standing) {
 
 void write_log_file(std::string_view message) {
   const int caller_errno = errno;
-  append_to_file(format_line(LogLevel::kInfo, message));
+  append_to_file(format_line(kLevelNames[static_cast<std::size_t>(LogLevel::kInfo)], message));
   errno = caller_errno;
 }
 

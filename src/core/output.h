@@ -2,6 +2,7 @@
 // or fails: it must not exit with 0 when the disk is full.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "core/error.h"
@@ -19,6 +20,10 @@ void print_out(std::string_view text);
 
 // Takes the terminal's line back to its beginning, empty.
 inline constexpr std::string_view kClearLine = "\r\x1b[2K";
+
+// For standard error: coloured where that is a terminal, unless NO_COLOR is set or TERM is dumb.
+enum class Colour { kRed = 31, kGreen = 32, kYellow = 33 };
+std::string coloured(std::string_view text, Colour colour);
 
 // Writes `text` to standard error, where the log's lines go, too. `standing` is what then stands on the terminal's last
 // line, a bar of progress: later log lines clear it and draw it again below themselves. Empty: nothing stands there.

@@ -29,7 +29,11 @@ Console::Console(Write out, WriteProgress progress, int num_columns)
     : out_(std::move(out)), progress_(std::move(progress)), num_columns_(num_columns) {}
 
 Console Console::of_process() {
-  return Console([](std::string_view text) { print_out(text); }, write_progress, columns_of_terminal(STDERR_FILENO));
+  const auto show = [](std::string_view text, std::string_view standing) {
+    if (standing.empty()) return write_progress(text, standing);
+    write_progress(coloured(text, Colour::kGreen), coloured(standing, Colour::kGreen));
+  };
+  return Console([](std::string_view text) { print_out(text); }, show, columns_of_terminal(STDERR_FILENO));
 }
 
 void Console::print_line(std::string_view line) {

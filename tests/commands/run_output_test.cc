@@ -76,6 +76,19 @@ TEST_F(RunOutput, OnATerminalLinesOfTheLogDoNotStickToTheBar) {
     const std::string_view before = std::string_view(bars).substr(0, at - 12);  // the time
     EXPECT_TRUE(before.ends_with("\n") || before.ends_with("\x1b[2K")) << before.substr(before.rfind('\r'));
   }
+  EXPECT_TRUE(contains(ended.output, "rank 0 \x1b[33mwarn")) << ended.output;
+}
+
+TEST_F(RunOutput, ColoursAreForTerminalsThatWantThem) {
+  if (run_shell("command -v script").status != 0) GTEST_SKIP() << "needs script(1)";
+  const auto mistake = [&](const char* variables) {
+    return run_shell(fmt::format("{} script -qec '{} nothing' /dev/null", variables, binary())).output;
+  };
+  const std::string plain = "tessera: error: unknown command";
+  EXPECT_TRUE(contains(mistake("TERM=xterm"), "tessera: \x1b[31merror:\x1b[0m unknown command"));
+  EXPECT_TRUE(contains(mistake("TERM=xterm NO_COLOR=1"), plain));
+  EXPECT_TRUE(contains(mistake("TERM=dumb"), plain));
+  EXPECT_TRUE(contains(run_tessera("nothing").output, plain));
 }
 
 }  // namespace
