@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "cli/commands.h"
 #include "core/error.h"
@@ -111,8 +113,23 @@ int run_man(Schema&, NoSettings&) {
   return 0;
 }
 
-std::string settings_of(const Command& command) {
-  return fmt::format("\n## tessera {}\n\n{}", command.name, command.schema().docs_table());
+std::string settings_of(const Command& command, const std::set<std::string>& left_out = {}) {
+  return fmt::format("\n## tessera {}\n\n{}", command.name, command.schema().docs_table(left_out));
+}
+
+// What is the same in all jobs stands once; below each job what it adds, and what has another default there.
+std::string settings_of_jobs(const std::vector<Command>& jobs) {
+  const std::set<std::string> of_first = jobs.front().schema().docs_rows();
+  std::set<std::string> shared = of_first, own;
+  for (const Command& job : jobs) {
+    const std::set<std::string> rows = job.schema().docs_rows();
+    std::erase_if(shared, [&](const std::string& row) { return !rows.contains(row); });
+  }
+  std::ranges::set_difference(of_first, shared, std::inserter(own, own.end()));
+  std::string text =
+      fmt::format("\n## tessera train, every job\n\n{}", jobs.front().schema().docs_table(/*left_out=*/own));
+  for (const Command& job : jobs) text += settings_of(job, shared);
+  return text;
 }
 
 // The jobs' settings are the longest and come last.
@@ -120,8 +137,11 @@ int run_settings_page(const std::vector<std::string>&) {
   std::string text, of_jobs;
   for (const Command& command : commands()) {
     if (command.summary.empty()) continue;
-    if (command.jobs.empty()) text += settings_of(command);
-    for (const Command& job : command.jobs) of_jobs += settings_of(job);
+    if (command.jobs.empty()) {
+      text += settings_of(command);
+    } else {
+      of_jobs += settings_of_jobs(command.jobs);
+    }
   }
   print_out(text + of_jobs);
   return 0;

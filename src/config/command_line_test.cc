@@ -217,6 +217,18 @@ TEST_F(CommandLine, HelpIsPrintedAndEndsTheReading) {
   }
 }
 
+TEST_F(CommandLine, HelpIsShortUnlessAllIsAskedFor) {
+  schema_.most_used({"iters", "not_declared_here"}, {"tessera comm-test --iters 5"});
+  const auto printed = [&](const std::vector<std::string>& words) {
+    testing::internal::CaptureStdout();
+    EXPECT_FALSE(schema_.read_command_line(words));
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(printed({"--help"}), schema_.help_text(false));
+  EXPECT_EQ(printed({"--help", "all"}), schema_.help_text(true));
+  EXPECT_EQ(printed({"--iters", "3", "-h", "all"}), schema_.help_text(true));
+}
+
 TEST_F(CommandLine, HelpAsMarkdownIsTheTableOfTheDocs) {
   testing::internal::CaptureStdout();
   EXPECT_FALSE(schema_.read_command_line({"--help=markdown"}));

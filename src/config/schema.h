@@ -22,6 +22,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,13 @@ class Schema {
   void duration(const std::string& name, std::chrono::milliseconds* value, std::string help,
                 SettingTraits traits = {});  // '30s'
 
+  // What --help shows first: examples of the command, and the settings that are used most, in this order; names that
+  // are not declared are skipped. `--help all` then shows everything. Without this, so does --help.
+  void most_used(std::vector<std::string> names, std::vector<std::string> examples) {
+    most_used_ = std::move(names);
+    examples_ = std::move(examples);
+  }
+
   // Words that are not options, in order: `tessera launch ... PROGRAM ARGS...`. With `rest` everything from the first
   // such word on is ignored, including options (as torchrun does).
   void positionals(const std::string& description, std::vector<std::string>* words, bool rest = false);
@@ -90,7 +98,7 @@ class Schema {
   // wrappers that end in "$@"; --fp16 and --no_fp16 are one name.
   // Underscores and hyphens in names are the same: --comm_timeout, --comm-timeout. A value that yields to another
   // source's is still checked.
-  // Returns false when help was asked for (-h, --help, --help=markdown) and has been printed: the caller then exits.
+  // Returns false when help was asked for (-h, --help, --help all, --help=markdown) and has been printed: the caller then exits.
   // --print_config only sets wants_print_config(), since other sources may still be read.
   bool read_command_line(const std::vector<std::string>& arguments);
   bool wants_print_config() const { return wants_print_config_; }
@@ -100,13 +108,15 @@ class Schema {
   void read_env_file(const Environment& variables, const std::string& origin);
   std::vector<std::string> environment_names() const;  // of all settings
 
-  std::string help_text() const;
+  std::string help_text(bool shows_all = true) const;
   std::string usage() const;  // "tessera runs [settings] ls|show|compare DIR...": without what explains the words
   std::vector<std::string> verbs() const;        // the words that may come first, if they are fixed: ls, show, compare
   std::vector<DescribedOption> options() const;  // those of --help, in its order
   // One line per setting: name, value, origin, aligned.
   std::string config_text() const;
-  std::string docs_table() const;  // Markdown: one table per group, under the group's title
+  // Markdown: one table per group, under the group's title. `left_out`: rows that stand elsewhere.
+  std::string docs_table(const std::set<std::string>& left_out = {}) const;
+  std::set<std::string> docs_rows() const;
   // {"name": "value"}: for the rank comparison. Equal values have equal texts; secrets are "(set)" or "(none)". Leaves
   // out hidden settings that nothing has set.
   Json to_json() const;
@@ -137,11 +147,14 @@ class Schema {
   // Names declared for two settings, or that nobody could write: a mistake of ours, found when a source is read.
   void check_names() const;
   // Those of --help, under their headings.
-  std::vector<std::pair<std::string, std::vector<const Setting*>>> groups() const;
+  using Groups = std::vector<std::pair<std::string, std::vector<const Setting*>>>;
+  Groups groups() const;
+  Groups most_used_group() const;
 
   std::string command_, summary_, group_;
   std::list<Setting> settings_;  // stable addresses, order of declaration
   std::vector<std::shared_ptr<void>> kept_;
+  std::vector<std::string> most_used_, examples_;
   std::string positional_description_;
   std::vector<std::string>* positionals_ = nullptr;
   bool positionals_take_rest_ = false;

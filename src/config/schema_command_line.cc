@@ -51,7 +51,7 @@ class Schema::CommandLine {
 
   std::vector<Mention> mentions;
   std::vector<std::string> words;
-  bool wants_help = false, wants_docs = false, wants_print_config = false;
+  bool wants_help = false, wants_all = false, wants_docs = false, wants_print_config = false;
 
  private:
   void take_long_option(const std::string& word) {
@@ -66,7 +66,11 @@ class Schema::CommandLine {
       mentions.push_back({negated, "false", kOrigin, "--" + name.substr(3)});  // the same name, negated
     } else if (name == "help") {
       if (attached != "markdown") refuse_value("--help", attached);
-      (attached ? wants_docs : wants_help) = true;
+      if (attached) {
+        wants_docs = true;
+      } else {
+        take_help();
+      }
     } else if (name == "print_config" || name == "print-config") {
       refuse_value("--print_config", attached);
       wants_print_config = true;
@@ -75,11 +79,15 @@ class Schema::CommandLine {
     }
   }
 
+  void take_help() {
+    wants_help = true;
+    if (next_ == arguments_.size() || arguments_[next_] != "all") return;
+    wants_all = true;
+    ++next_;
+  }
+
   void take_short_option(const std::string& word) {
-    if (word == "-h") {
-      wants_help = true;
-      return;
-    }
+    if (word == "-h") return take_help();
     Setting* setting = find_short(word[1]);
     if (setting == nullptr) schema_.refuse_unknown(word.substr(0, word.find('=')), "--", kOrigin);
     const std::size_t value = word.substr(2, 1) == "=" ? 3 : 2;
@@ -166,7 +174,7 @@ bool Schema::read_command_line(const std::vector<std::string>& arguments) {
   CommandLine line(*this, arguments);
   line.scan();
   if (line.wants_help || line.wants_docs) {
-    print_out(line.wants_docs ? docs_table() : help_text());
+    print_out(line.wants_docs ? docs_table() : help_text(line.wants_all));
     return false;
   }
   assign(line.mentions, Source::kCommandLine);

@@ -130,8 +130,8 @@ std::vector<const Setting*> Schema::shown() const {
   return result;
 }
 
-std::vector<std::pair<std::string, std::vector<const Setting*>>> Schema::groups() const {
-  std::vector<std::pair<std::string, std::vector<const Setting*>>> groups;
+Schema::Groups Schema::groups() const {
+  Groups groups;
   for (const Setting& setting : settings_) {
     if (setting.is_hidden()) continue;
     auto group = std::ranges::find(groups, setting.group_, [](const auto& each) { return each.first; });
@@ -139,6 +139,14 @@ std::vector<std::pair<std::string, std::vector<const Setting*>>> Schema::groups(
     group->second.push_back(&setting);
   }
   return groups;
+}
+
+Schema::Groups Schema::most_used_group() const {
+  Groups group = {{"Settings that are used most", {}}};
+  for (const std::string& name : most_used_) {
+    if (const Setting* setting = look_up(name)) group[0].second.push_back(setting);
+  }
+  return group;
 }
 
 std::string Schema::usage() const {
@@ -162,18 +170,26 @@ std::vector<DescribedOption> Schema::options() const {
   return result;
 }
 
-std::string Schema::help_text() const {
-  std::size_t left_width = 0;
-  for (const Setting& setting : settings_) {
-    const std::size_t width = setting.traits_.is_hidden ? 0 : setting.help_left().size();
-    if (width <= kMaxLeftWidth) left_width = std::max(left_width, width);
+std::string Schema::help_text(bool shows_all) const {
+  shows_all = shows_all || most_used_.empty();
+  const Groups shown = shows_all ? groups() : most_used_group();
+  std::size_t left_width = 0, num_settings = 0;
+  bool has_bools = false;
+  for (const auto& [title, settings] : shown) {
+    for (const Setting* setting : settings) {
+      const std::size_t width = setting->help_left().size();
+      if (width <= kMaxLeftWidth) left_width = std::max(left_width, width);
+      has_bools = has_bools || setting->kind_ == Setting::Kind::kBool;
+    }
   }
   for (const DescribedOption& common : kCommonOptions) left_width = std::max(left_width, left_of(common).size());
+  for (const auto& [title, settings] : groups()) num_settings += settings.size();
 
   const std::string words = positional_description_.empty() ? "" : fmt::format(" {}", positional_description_);
   std::string result =
       fmt::format("{}: {}\n\nusage: {} [settings]{}\n", command_, wrap(summary_, command_.size() + 2), command_, words);
-  for (const auto& [title, settings] : groups()) {
+  for (const std::string& example : examples_) result += fmt::format("  {}\n", example);
+  for (const auto& [title, settings] : shown) {
     result += fmt::format("\n{}:\n", title.empty() ? "Settings" : title);
     for (const Setting* setting : settings) {
       result += format_entry(setting->help_left(), setting->help_right(), left_width);
@@ -183,8 +199,9 @@ std::string Schema::help_text() const {
   for (const DescribedOption& common : kCommonOptions) {
     result += format_entry(left_of(common), common.help, left_width);
   }
-  const bool has_bools =
-      std::ranges::any_of(settings_, [](const Setting& s) { return s.kind_ == Setting::Kind::kBool; });
+  if (!shows_all) {
+    result += format_entry("      --help all", fmt::format("all {} settings", num_settings), left_width);
+  }
   if (has_bools) result += "\n[BOOL]: --name alone means true, --no_name false.\n";
   return result;
 }
@@ -204,15 +221,28 @@ std::string Schema::config_text() const {
   return result;
 }
 
-std::string Schema::docs_table() const {
+std::set<std::string> Schema::docs_rows() const {
+  std::set<std::string> rows;
+  for (const auto& [title, settings] : groups()) {
+    for (const Setting* setting : settings) rows.insert(setting->docs_row());
+  }
+  return rows;
+}
+
+std::string Schema::docs_table(const std::set<std::string>& left_out) const {
   std::string result;
   for (const auto& [title, settings] : groups()) {
+    std::string rows;
+    for (const Setting* setting : settings) {
+      if (const std::string row = setting->docs_row(); !left_out.contains(row)) rows += row;
+    }
+    if (rows.empty()) continue;
     if (!result.empty()) result += "\n";
     if (!title.empty()) result += fmt::format("### {}\n\n", title);
     result +=
         "| setting | type | default | allowed | environment | meaning |\n"
         "| --- | --- | --- | --- | --- | --- |\n";
-    for (const Setting* setting : settings) result += setting->docs_row();
+    result += rows;
   }
   return result;
 }

@@ -54,6 +54,24 @@ Always:
 )");
 }
 
+TEST_F(SchemaPrint, HelpBeginsWithWhatIsUsedMost) {
+  schema_.most_used({"eval_strategy", "minbytes", "none_of_ours"}, {"tessera comm-test -b 1M"});
+  EXPECT_EQ(schema_.help_text(false), R"(tessera comm-test: measures collectives
+
+usage: tessera comm-test [settings]
+  tessera comm-test -b 1M
+
+Settings that are used most:
+      --eval_strategy TEXT  [also --evaluation_strategy]
+  -b, --minbytes SIZE       smallest size [at least 1; default 32M]
+
+Always:
+  -h, --help                this text
+      --print_config        show every setting's value and where it came from
+      --help all            all 6 settings
+)");
+}
+
 TEST_F(SchemaPrint, HelpStaysWithinAHundredColumns) {
   std::vector<std::string> choices;
   for (int i = 0; i < 30; ++i) choices.push_back("choice_" + std::to_string(i));

@@ -2,5 +2,5 @@
 #pragma once
 
 namespace tessera {
-inline constexpr const char* kVersion = "0.1.0";
+inline constexpr const char* kVersion = "0.2.0";
 }

@@ -112,6 +112,7 @@ Job gpt_qa() {
   JobTraits traits = qa_traits();
   traits.name = "gpt-qa";
   traits.summary = "train a GPT-like model from scratch on questions and answers";
+  traits.example = "--tokenizer_name bigscience/bloom-560m --train_file train-v1.1.json --bf16";
   traits.presets.batch_size = "8";
   traits.presets.eval_batch_size = "8";
   traits.presets.logging_steps = "10";

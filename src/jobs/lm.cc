@@ -65,6 +65,7 @@ Job lm() {
   JobTraits traits;
   traits.name = "lm";
   traits.summary = "train a text model on plain text";
+  traits.example = "--model_name_or_path Qwen/Qwen2.5-0.5B --train_file 'books/*.txt' --bf16";
   traits.presets.batch_size = "8";
   traits.presets.learning_rate = "5e-5";
   traits.presets.weight_decay = "0";

@@ -24,6 +24,7 @@ Job qa() {
   JobTraits traits = text_model_traits();
   traits.name = "qa";
   traits.summary = "fine-tune a text model on questions and answers";
+  traits.example = "--model_name_or_path Qwen/Qwen2.5-0.5B --train_file train-v1.1.json --bf16";
   traits.presets.batch_size = "8";
   traits.presets.weight_decay = "0";
   traits.presets.output_dir = "./qa-finetuned";
@@ -35,6 +36,7 @@ Job bloom_qa() {
   JobTraits traits = text_model_traits();
   traits.name = "bloom-qa";
   traits.summary = "fine-tune BLOOM on questions and answers";
+  traits.example = "--model_name_or_path bigscience/bloom-560m --train_file train-v1.1.json --bf16";
   traits.presets.batch_size = traits.presets.accumulation = "4";
   traits.presets.eval_batch_size = "4";
   traits.presets.output_dir = "./bloom-qa-finetuned";

@@ -262,6 +262,7 @@ std::unique_ptr<OpenJob> open_resnet_tinyimagenet(World& world, const LoadedTrai
 Job resnet_tinyimagenet() {
   JobTraits traits = {.name = "resnet-tinyimagenet",
                       .summary = "train a ResNet-50 on TinyImageNet",
+                      .example = "--data_dir tiny-imagenet-200 --epochs 90",
                       .presets = {.batch_size = "512",
                                   .learning_rate = "0.001",
                                   .weight_decay = "1e-4",

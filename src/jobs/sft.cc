@@ -106,6 +106,7 @@ Job sft() {
   JobTraits traits;
   traits.name = "sft";
   traits.summary = "fine-tune a text model on instructions, chats, or prompts with completions";
+  traits.example = "--model_name_or_path Qwen/Qwen2.5-0.5B --train_file chats.jsonl --bf16";
   traits.presets.batch_size = "8";
   traits.presets.learning_rate = "2e-5";
   traits.presets.weight_decay = "0";

@@ -1,6 +1,8 @@
 // A comparison for people and for programs.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "core/log_record.h"
 #include "core/text.h"
 #include "results/comparison.h"
@@ -16,7 +18,7 @@ const char* direction_text(Better better) {
 
 std::string verdict_on(const ComparedMetric& compared, std::size_t group) {
   const double change = compared.change_percent(group).value_or(0);
-  if (change == 0) return "";
+  if (std::abs(change) < 0.05) return "";  // shown as 0.0
   if (compared.is_within_spread(group)) return " within spread";
   if (compared.metric.better == Better::kUnknown) return "";
   return (change > 0) == (compared.metric.better == Better::kHigher) ? " better" : " worse";

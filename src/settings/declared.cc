@@ -1,6 +1,8 @@
 // The settings that every job has.
 #include "settings/declared.h"
 
+#include <fmt/format.h>
+
 #include "core/text.h"
 #include "parallel/placement.h"
 #include "settings/shared.h"
@@ -275,10 +277,23 @@ void declare_reports(Schema& schema, DeclaredSettings& s) {
               {.environment = {"WANDB_PROJECT"}});
 }
 
+// In the order in which they come to mind. A job has most of them.
+void declare_most_used(Schema& schema, const JobTraits& job) {
+  schema.most_used(
+      {"model_name_or_path", "config_name", "train_file", "validation_file", "dataset_name", "data_dir", "max_length",
+       "label_mode", "packing", "assistant_only_loss", "output_dir", "num_train_epochs", "max_steps", "learning_rate",
+       "per_device_train_batch_size", "gradient_accumulation_steps", "bf16", "strategy", "gradient_checkpointing",
+       "offload_optimizer", "gpu_memory", "eval_strategy", "save_strategy", "resume_from_checkpoint", "logging_steps",
+       "report_to", "monitor", "deepspeed", "dry_run"},
+      {fmt::format("tessera train {} {}", job.name, job.example),
+       fmt::format("tessera launch --nproc_per_node 2 train {} --strategy full_shard ...", job.name)});
+}
+
 }  // namespace
 
 void declare(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   s.train.job = job.name;
+  declare_most_used(schema, job);
   declare_files(schema, s);
   declare_spread(schema, s);
   schema.group("Model");

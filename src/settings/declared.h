@@ -53,6 +53,7 @@ struct JobPresets {
 struct JobTraits {
   std::string name;     // `tessera train NAME`
   std::string summary;  // one line of help
+  std::string example;  // what may follow `tessera train NAME`
   JobPresets presets;
   bool is_amp = false;               // PrecisionSettings::is_amp; float16 on a GPU unless the user chose a type
   bool decays_all = false;           // OptimizerSettings::decays_all
