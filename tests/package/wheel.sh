@@ -80,7 +80,8 @@ run() {
 }
 demo=$site/tessera_train/share/tessera/demo
 train=(train bloom-qa --device cpu --config_name "$demo/bloom.json" --tokenizer_name "$demo/tokenizer"
-  --train_file "$demo/train-v1.1.json" --max_length 64 --max_steps 2 --save_strategy no --output_dir out --disable_tqdm)
+  --train_file "$demo/train-v1.1.json" --max_length 64 --max_steps 2 --save_strategy no --output_dir out --overwrite_output_dir
+  --disable_tqdm)
 two_ranks=(launch --nproc_per_node 2 "${train[@]}")
 
 # works NAME [NAME=VALUE...] -- ARGUMENTS
