@@ -34,7 +34,7 @@ target_of() {
   elif [[ $1 == docs.settings* ]]; then
     echo tessera
   else
-    google_tests "^$program[.]" | cut -d' ' -f1 | sort -u
+    google_tests "^${program}[.]" | cut -d' ' -f1 | sort -u
   fi
 }
 
@@ -64,8 +64,8 @@ test_named() {
   say "Building: ${targets[*]}"
   cmake --build build/release -j "$(num_jobs)" --target "${targets[@]}"
   if [ ${#entries[@]} -gt 0 ]; then run_ctest "$@" || status=$?; fi
-  for program in $(cut -d' ' -f1 <<<"$tests" | sort -u); do
-    run_google_tests "$program" "$(awk -v program="$program" '$1 == program { print $2 }' <<<"$tests" | paste -sd:)" || status=$?
-  done
+  [ -z "$tests" ] || while read -r program found; do
+    run_google_tests "$program" "$found" </dev/null || status=$?
+  done < <(awk '{ of[$1] = of[$1] ":" $2 } END { for (program in of) print program, substr(of[program], 2) }' <<<"$tests")
   return "$status"
 }

@@ -64,8 +64,9 @@ std::string summary_text(const Subject& subject, const Weights& weights, const W
                         grouped(static_cast<std::int64_t>(file->bytes().size())));
   }
   if (subject.is_checkpoint) {
-    text += fmt::format("loaded by   Tessera; for transformers: tessera convert {} FOLDER, or --save_hf_weights in training\n",
-                        subject.path.string());
+    text += fmt::format(
+        "loaded by   Tessera; for transformers: tessera convert {} FOLDER, or --save_hf_weights in training\n",
+        subject.path.string());
   }
   for (const WeightTie& tie : summary.ties) {
     text += fmt::format("tied        {} is {} (according to {})\n", printable(tie.name), printable(tie.held_by),
@@ -180,9 +181,9 @@ std::optional<WeightType> type_of(const std::string& dtype) {
 
 // Endings of other programs' files: a folder of such a name would be taken for one.
 const std::vector<std::string> kOtherFormats = {
-    ".gguf",   ".ggml",      ".llamafile", ".onnx", ".h5",   ".hdf5",   ".keras", ".pb",  ".tflite", ".msgpack",
-    ".mlmodel", ".mlpackage", ".engine",    ".trt",  ".plan", ".ckpt",   ".nemo",  ".npz", ".npy",    ".distcp",
-    ".pkl",    ".pickle",    ".json",      ".zip",  ".tar",  ".gz",     ".tgz"};
+    ".gguf",    ".ggml",    ".llamafile", ".onnx",   ".h5",   ".hdf5", ".keras", ".pb",   ".tflite",
+    ".msgpack", ".mlmodel", ".mlpackage", ".engine", ".trt",  ".plan", ".ckpt",  ".nemo", ".npz",
+    ".npy",     ".distcp",  ".pkl",       ".pickle", ".json", ".zip",  ".tar",   ".gz",   ".tgz"};
 
 // The format that a file's name asks for; nothing: the name is a folder's.
 std::optional<WeightFormat> format_of_name(const fs::path& target) {

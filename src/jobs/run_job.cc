@@ -62,9 +62,10 @@ void lock_output(World& world, const LoadedTrainSettings& run, std::optional<Out
 // A run that was stopped may have been meant to go on.
 void warn_of_checkpoints(const OutputSettings& output) {
   if (output.overwrites || find_checkpoints(output.output_dir).empty()) return;
-  log_warn("{} has checkpoints of an earlier run: this one starts anew, and replaces those of the same steps; "
-           "--resume_from_checkpoint true continues the earlier one",
-           output.output_dir);
+  log_warn(
+      "{} has checkpoints of an earlier run: this one starts anew, and replaces those of the same steps; "
+      "--resume_from_checkpoint true continues the earlier one",
+      output.output_dir);
 }
 
 // For --dry_run: what a run does before its first step, except allocating its memory.

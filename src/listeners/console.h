@@ -1,5 +1,5 @@
-// A run's console: records on standard output, progress on standard error. On a terminal they share the screen, and with
-// the log's lines (core/log.h) a bar makes room for either.
+// A run's console: records on standard output, progress on standard error. On a terminal they share the screen, and
+// with the log's lines (core/log.h) a bar makes room for either.
 #pragma once
 
 #include <functional>
@@ -81,8 +81,8 @@ class ProgressShower : public TrainListener {
   Console& console_;
   double seconds_between_;
   double begun_ = 0, last_shown_ = 0, last_step_time_ = 0;
-  double seconds_of_steps_ = 0;     // without evaluations
-  double end_of_training_ = 0;      // so far: what follows the last log, such as answers, is not training
+  double seconds_of_steps_ = 0;  // without evaluations
+  double end_of_training_ = 0;   // so far: what follows the last log, such as answers, is not training
   double evaluation_begun_ = 0;
   std::int64_t first_step_ = 0, last_step_ = 0;
   bool evaluating_ = false;

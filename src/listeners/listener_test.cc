@@ -105,7 +105,7 @@ TEST(ProgressShower, OnATerminalTheBarMakesRoomForALogLineAndComesBack) {
   listeners.on_log(moment(1, 2), {{"loss", 1.5}});
   EXPECT_EQ(screen.progress, "\r\x1b[2K" + bar);
   EXPECT_EQ(std::string(kClearLine) + screen.standing, bar);  // what log lines draw again
-  listeners.on_step_end(moment(2, 2.05));  // too soon after the last
+  listeners.on_step_end(moment(2, 2.05));                     // too soon after the last
   EXPECT_EQ(screen.progress, "\r\x1b[2K" + bar);
   listeners.on_step_end(moment(3, 4));
   EXPECT_NE(screen.progress.find("loss=1.5]"), std::string::npos) << screen.progress;

@@ -112,7 +112,7 @@ void check_schedule(const Schema& schema, const DeclaredSettings& s, std::vector
   const bool has_warmup = schedule.warmup_steps > 0 || schedule.warmup_ratio > 0;
   if (has_warmup && (is_step || schedule.kind == "constant")) {
     refuse(fmt::format("{}: {} has no warm-up; use {}",
-                       shown(schema, schedule.warmup_steps > 0 ? "warmup_steps" : "warmup_ratio"),
+                       shown(schema, s.warmup_steps > 0 ? "warmup_steps" : "warmup_ratio"),
                        shown(schema, "lr_scheduler_type"), is_step ? "linear" : "constant_with_warmup"));
   }
   need(schema, is_step, {"step_size", "gamma"}, "with --lr_scheduler_type StepLR");

@@ -158,8 +158,9 @@ void declare_schedule(Schema& schema, const JobTraits& job, DeclaredSettings& s)
               {.preset = job.presets.scheduler, .choices = schedule_kinds()});
   schema.text("lr_scheduler_kwargs", &s.lr_scheduler_kwargs,
               "JSON with options of the type: num_cycles, power, lr_end, min_lr, min_lr_rate, timescale");
-  schema.integer("warmup_steps", &schedule.warmup_steps, "steps over which the rate rises to its maximum",
-                 {.preset = "0", .at_least = 0});
+  schema.real("warmup_steps", &s.warmup_steps,
+              "steps over which the rate rises to its maximum, or below 1 a fraction of all steps",
+              {.preset = "0", .at_least = 0, .at_most = 1e12});
   schema.real("warmup_ratio", &schedule.warmup_ratio,
               "the same as a fraction of all steps; --warmup_steps overrides it",
               {.preset = "0", .at_least = 0, .at_most = 1});

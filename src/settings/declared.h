@@ -29,7 +29,7 @@ struct DeclaredSettings {
   std::string wrap_classes, lr_scheduler_kwargs, report_to, resume, profile_steps;
   bool fp16 = false, bf16 = false, tf32 = false, no_shuffle = false, do_eval = false, disable_tqdm = false;
   bool greater_is_better = false;
-  double loss_scale = 0, eval_steps = 0;
+  double loss_scale = 0, eval_steps = 0, warmup_steps = 0;
   int initial_scale_power = 16;
   std::int64_t train_batch_size = 0, samples_per_rank = 0, subset_seed = -1, data_seed = -1;
   double layers_per_rank = 0;

@@ -165,6 +165,17 @@ const std::vector<ScheduleOption>& schedule_options() {
 void resolve_schedule(const Schema& schema, DeclaredSettings& s) {
   ScheduleOptions& schedule = s.train.schedule;
   schedule.learning_rate = s.train.optimizer.learning_rate;
+  // A fraction, as in transformers 5, which has no warmup_ratio.
+  const bool is_whole = s.warmup_steps == std::floor(s.warmup_steps);
+  if (!is_whole && s.warmup_steps > 1) {
+    throw UsageError(fmt::format("{}: expected a whole number, or a fraction below 1", shown(schema, "warmup_steps")));
+  }
+  if (!is_whole && schedule.warmup_ratio > 0) {
+    throw UsageError(fmt::format("{} and {} exclude each other; give one", shown(schema, "warmup_steps"),
+                                 shown(schema, "warmup_ratio")));
+  }
+  schedule.warmup_steps = is_whole ? static_cast<std::int64_t>(s.warmup_steps) : 0;
+  if (!is_whole) schedule.warmup_ratio = s.warmup_steps;
   if (trim(s.lr_scheduler_kwargs).empty()) return;
   const std::string place = "--lr_scheduler_kwargs";
   const Json given = parse_json(s.lr_scheduler_kwargs, place);

@@ -20,8 +20,8 @@ struct Actions {
   bool save = false;
 };
 
-// Runs of fewer than 5,000 updates log ten times, unless somebody chose logging_steps: with transformers' 500 a short one
-// would show no loss at all.
+// Runs of fewer than 5,000 updates log ten times, unless somebody chose logging_steps: with transformers' 500 a short
+// one would show no loss at all.
 FlowOptions with_short_runs_logged(FlowOptions options, std::int64_t total_steps);
 
 class Flow {

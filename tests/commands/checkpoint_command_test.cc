@@ -44,7 +44,8 @@ TEST_F(CheckpointCommand, ThoseOfAnotherRunIntoTheFolderAreNeitherCountedNorGone
   const Ended older = gpt("out", "--max_steps 6 --save_strategy steps --save_steps 3");
   ASSERT_EQ(older.status, 0) << older.output;
   ASSERT_EQ(checkpoints("out"), (Names{"checkpoint-3", "checkpoint-6"}));
-  const Ended newer = gpt("out", "--max_steps 2 --save_strategy steps --save_steps 1 --save_total_limit 1 --overwrite_output_dir");
+  const Ended newer =
+      gpt("out", "--max_steps 2 --save_strategy steps --save_steps 1 --save_total_limit 1 --overwrite_output_dir");
   ASSERT_EQ(newer.status, 0) << newer.output;
   EXPECT_EQ(checkpoints("out"), (Names{"checkpoint-2", "checkpoint-3", "checkpoint-6"}));
   EXPECT_EQ(record("out").at("checkpoints"), Json::array({out("out") + "/checkpoint-2"}));

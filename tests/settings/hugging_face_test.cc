@@ -135,6 +135,16 @@ TEST_F(HuggingFace, TokensAreInNoNoteAndNoPrintOut) {
   EXPECT_EQ(loaded.schema->to_json().dump().find("hunter"), std::string::npos);
 }
 
+TEST_F(HuggingFace, WarmUpsOfTransformers5MayBeFractions) {
+  EXPECT_EQ(load({"--warmup_steps=0.1"}).settings.schedule.warmup_ratio, 0.1);
+  EXPECT_EQ(load({"--warmup_steps=0.1"}).settings.schedule.warmup_steps, 0);
+  EXPECT_EQ(load({"--warmup_steps=100"}).settings.schedule.warmup_steps, 100);
+  EXPECT_EQ(refusal({"--warmup_steps=1.5"}),
+            "--warmup_steps=1.5 (command line): expected a whole number, or a fraction below 1");
+  EXPECT_EQ(refusal({"--warmup_steps=0.1", "--warmup_ratio=0.2"}),
+            "--warmup_steps=0.1 (command line) and --warmup_ratio=0.2 (command line) exclude each other; give one");
+}
+
 TEST_F(HuggingFace, WordsOfOtherTrainersAreRefusedWithTheNameThatTheyHaveHere) {
   EXPECT_EQ(refusal({"--max_epochs=3"}), "--max_epochs=3 (command line): give --num_train_epochs");
   EXPECT_EQ(refusal({"--use_peft"}),
