@@ -18,6 +18,7 @@
 #include "core/output.h"
 #include "core/text.h"
 #include "data/images/image_folder.h"
+#include "data/rows/row_files.h"
 #include "data/rows/row_form.h"
 #include "data/rows/row_format.h"
 #include "data/text/qa_sequence.h"
@@ -191,13 +192,18 @@ bool has_squad_columns(const std::vector<PlacedRow>& rows) {
   });
 }
 
-// The job that reads such a file, by its ending and its first rows. qa's reader also takes pipes, and says what is
-// wrong with a file that cannot be read.
-std::string job_for(const DataCommandSettings& s, const std::vector<std::string>& files) {
-  if (files.size() != 1) return "sft";
-  const auto format = row_format_of(files.front());
-  if (!is_file(files.front()) || !format) return "qa";
-  if (*format == RowFormat::kText) return "lm";
+// The job that reads such files, by ending and rows of the first. qa's reader also takes pipes, and says what is wrong
+// with a file that is not there.
+std::string job_for(const DataCommandSettings& s, const std::vector<std::string>& names) {
+  if (names.empty()) return "sft";
+  if (names.size() == 1 && is_there(names.front()) && !is_file(names.front())) return "qa";
+  std::vector<fs::path> files;
+  try {
+    files = find_row_files(names, Environment::of_process());
+  } catch (const UsageError&) {
+    return names.size() == 1 ? "qa" : "sft";
+  }
+  if (row_format_of(files.front()) == RowFormat::kText) return "lm";
   try {
     const std::vector<PlacedRow> rows = first_rows_of({files.front()});
     if (has_squad_columns(rows)) return "qa";

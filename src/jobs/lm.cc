@@ -27,6 +27,9 @@ void resolve_lm(Schema& schema, DeclaredSettings& s, const Resolution& how, std:
 void check_lm(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
   check_text_model(schema, s, needs_data);
   check_row_files(schema, s, needs_data);
+  if (s.train.data.max_length < 2) {
+    throw UsageError(shown(schema, "max_length") + ": expected at least 2, as a row's first token predicts the second");
+  }
 }
 
 std::unique_ptr<OpenJob> open_lm(World& world, const LoadedTrainSettings& run,

@@ -260,7 +260,7 @@ void declare_rows(Schema& schema, DeclaredSettings& s) {
   schema.text("mix", &rows.mix, "files drawn by weight, in place of --train_file: a.jsonl=0.7,b.jsonl=0.3");
   schema.integer("max_length", &s.train.data.max_length,
                  "tokens per row: sft cuts longer ones, lm cuts documents into rows of it and packs them",
-                 {.preset = "1024", .at_least = 2, .at_most = 1 << 24, .aliases = {"max_seq_length", "block_size"}});
+                 {.preset = "1024", .at_least = 1, .at_most = 1 << 24, .aliases = {"max_seq_length", "block_size"}});
   schema.text("text_column_name", &rows.text_column, "the column of plain text, where rows have several",
               {.preset = "text", .aliases = {"dataset_text_field"}});
 }
