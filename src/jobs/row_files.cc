@@ -20,6 +20,7 @@
 #include "data/text/token_cache.h"
 #include "jobs/run_plan.h"
 #include "jobs/text_job.h"
+#include "jobs/text_model.h"
 #include "listeners/console.h"
 #include "settings/load.h"
 #include "settings/shared.h"

@@ -61,7 +61,7 @@ struct RowLoading {
   int num_threads = 0;                                   // 0: one per core
   std::filesystem::path cache_folder;                    // empty: no cache
   bool shows_progress = true;                            // once it takes longer than a moment
-  std::function<void(const std::string& text)> say;      // what was found, line by line
+  std::function<void(const std::string& text)> say{};    // what was found, line by line
   std::function<void(const RowSource& source)> check{};  // may refuse it
 };
 
