@@ -145,8 +145,10 @@ class RowLoader {
       return TextRows(tokens, one_by_one(lengths).of_rows(rows));
     }
     const bool crosses = settings_.rows.attention_across_documents;
+    const WrapOptions wrapping = {
+        .max_length = max_length, .rows_per_group = crosses ? kRowsPerGroup : 0, .drops_rest = crosses};
     PackedRows bins = how == Packing::kWrapped
-                          ? pack_wrapped(lengths, {.max_length = max_length, .drops_rest = crosses})
+                          ? pack_wrapped(lengths, wrapping)
                           : pack_best_fit(lengths, max_length, static_cast<std::uint64_t>(settings_.loop.data_seed));
     say(fmt::format("packed: {} rows as {} of at most {} tokens, {:.2f} % of whose positions stay empty", rows.size(),
                     bins.size(), max_length, 100 * share_unfilled(bins, max_length)));
