@@ -14,6 +14,7 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "data/loading/mixed_rows.h"
+#include "data/loading/text_batches.h"
 #include "data/rows/row_files.h"
 #include "data/text/corpus.h"
 #include "data/text/numpy_permutation.h"
@@ -176,14 +177,16 @@ class RowLoader {
     PackedRows bins = how == Packing::kWrapped
                           ? pack_wrapped(lengths, {.max_length = max_length, .drops_rest = crosses})
                           : pack_best_fit(lengths, max_length, static_cast<std::uint64_t>(settings_.loop.data_seed));
+    // Whole rows count, unless they are single tokens: what counts of them need not be read.
+    bins = counted_bins(tokens, std::move(bins).of_rows(rows), {crosses, how != Packing::kWrapped});
     say(fmt::format("packed: {} rows as {} of at most {} tokens, {:.2f} % of whose positions stay empty", rows.size(),
                     bins.size(), max_length, 100 * share_unfilled(bins, max_length)));
     if (bins.size() == 0) {
-      throw UsageError(fmt::format("{} rows with {} tokens do not fill one row of {}: give a smaller --max_length",
+      throw UsageError(fmt::format("{} rows with {} tokens give no row of {} tokens that can be trained on{}",
                                    rows.size(), std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}),
-                                   max_length));
+                                   max_length, crosses ? ": give a smaller --max_length" : ""));
     }
-    return TextRows(tokens, std::move(bins).of_rows(rows), crosses);
+    return TextRows(tokens, std::move(bins), crosses);
   }
   static PackedRows one_by_one(const std::vector<std::int32_t>& lengths) {
     Numbers offsets(lengths.size() + 1);

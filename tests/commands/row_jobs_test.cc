@@ -161,6 +161,18 @@ TEST_F(RowJobs, RowsOfOneTokenAreLeftOut) {
   EXPECT_TRUE(contains(ended.output, "3 were left out: nothing in them counts")) << ended.output;
 }
 
+// Rows cut wherever max_length ends: some pieces are prompt alone.
+TEST_F(RowJobs, NoUpdateIsOfPromptsAlone) {
+  const std::string prompt(600, 'a');
+  write_file_atomically(folder_ / "long.jsonl", Json{{"prompt", prompt}, {"completion", "b"}}.dump());
+  const Ended ended = train("sft", "long",
+                            "--train_file " + out("long.jsonl") +
+                                " --packing --packing_strategy wrapped --max_length 8 --per_device_train_batch_size 1 "
+                                "--num_train_epochs 1");
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_EQ(logged(ended.output, "loss").size(), 1U) << ended.output;
+}
+
 TEST_F(RowJobs, AMixDrawsByWeightTheSameEveryTime) {
   const std::string mix = "--mix " + out("alpaca.jsonl") + "=0.75," + out("few.jsonl") + "=0.25 --max_steps 3 ";
   write_file_atomically(folder_ / "few.jsonl", R"({"instruction": "Add 7 and 7.", "input": "", "output": "14"})");
@@ -184,7 +196,7 @@ TEST_F(RowJobs, RefusesWhatItCannotRead) {
   expect_refused("sft", "--train_file " + out("chats.jsonl") + " --chat_template_path " + out("none.jinja"),
                  "--chat_template_path " + out("none.jinja") + ": there is no");
   expect_refused("lm", "--train_file " + out("text.txt") + " --attention_across_documents --block_size 100000",
-                 "do not fill one row of 100000: give a smaller --max_length");
+                 "give no row of 100000 tokens that can be trained on: give a smaller --max_length");
   write_file_atomically(folder_ / "begins.jsonl",
                         R"({"messages": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}]})");
   write_file_atomically(folder_ / "first.jinja",
