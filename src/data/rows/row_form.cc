@@ -128,7 +128,10 @@ Json completion_message(std::string text) {
 // "instruction\ninput", without the line end where one of them is empty.
 std::string request_of(const RowValues& values) {
   const std::string instruction = values.text_or_nothing("instruction"), input = values.text_or_nothing("input");
-  if (instruction.empty() && input.empty()) values.refuse("instruction", "expected a text, found an empty one");
+  if (instruction.empty() && input.empty()) {
+    values.at("instruction");  // which may be missing
+    values.refuse("instruction", "expected a text, found an empty one");
+  }
   return instruction + (instruction.empty() || input.empty() ? "" : "\n") + input;
 }
 

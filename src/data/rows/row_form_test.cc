@@ -104,6 +104,7 @@ TEST(RowForm, AlpacaRowsBecomeMessages) {
   EXPECT_EQ(broken(whole, R"({"instruction": "i", "output": ""})"), "output: expected a text, found an empty one");
   EXPECT_EQ(broken(whole, R"({"instruction": "i"})"), "output: is missing");
   EXPECT_EQ(broken(whole, R"({"instruction": "", "output": "o"})"), "instruction: expected a text, found an empty one");
+  EXPECT_EQ(broken(whole, R"({"output": "o"})"), "instruction: is missing");
   EXPECT_EQ(broken(whole, R"({"instruction": 3, "output": "o"})"), "instruction: expected a text, found 3");
   EXPECT_EQ(broken(whole, R"({"instruction": "i", "output": "o", "history": [["a"]]})"),
             R"(history: expected turns such as ["question", "answer"], found ["a"])");
