@@ -21,6 +21,7 @@
 #include "data/text/token_cache.h"
 #include "jobs/run_plan.h"
 #include "jobs/text_job.h"
+#include "jobs/text_model.h"
 #include "listeners/console.h"
 #include "settings/load.h"
 #include "settings/shared.h"
@@ -38,10 +39,10 @@ int threads_of_rank(const World& world) {
   return std::max(1, num_cores / ranks_of_node(world));
 }
 
-// Shown by rank 0, once it takes longer than a moment.
+// Shown once it takes longer than a moment.
 class TokenisingProgress {
  public:
-  explicit TokenisingProgress(const World& world) : console_(Console::of_process()), is_shown_(world.rank() == 0) {}
+  explicit TokenisingProgress(bool is_shown) : console_(Console::of_process()), is_shown_(is_shown) {}
   ~TokenisingProgress() {
     if (is_shown_) console_.clear_progress();
   }
@@ -73,25 +74,11 @@ class TokenisingProgress {
   double begun_ = steady_seconds(), last_shown_ = begun_;
 };
 
-struct LoadedRows {
-  TextRows training;
-  std::optional<TextRows> evaluation;
-};
-
-std::vector<PlacedRow> first_rows_of(const Paths& files) {
-  const auto stream = open_rows(files);
-  while (auto block = stream->next()) {
-    std::vector<PlacedRow> rows = stream->parse(*block);
-    if (!rows.empty()) return rows;
-  }
-  throw UsageError(fmt::format("{}: there are no rows", files.front().string()));
-}
-
 class RowLoader {
  public:
-  RowLoader(const TrainSettings& settings, const OpenedModel& model, const ChooseEncoding& choose,
-            const Environment& environment, const World& world)
-      : settings_(settings), model_(model), choose_(choose), environment_(environment), world_(world) {}
+  RowLoader(const TrainSettings& settings, const Tokenizer& tokenizer, const ChooseEncoding& choose,
+            const Environment& environment, const RowLoading& how)
+      : settings_(settings), tokenizer_(tokenizer), choose_(choose), environment_(environment), how_(how) {}
 
   LoadedRows load() {
     const RowSettings& rows = settings_.rows;
@@ -110,11 +97,12 @@ class RowLoader {
         throw UsageError(fmt::format("--validation_split_percentage {:g}: of {} rows that is none to evaluate on",
                                      rows.validation_percent, chosen.size()));
       }
-      say(fmt::format("the first {} of {} rows are for evaluations (--validation_split_percentage {:g})", num_first,
-                      num_first + std::ssize(chosen), rows.validation_percent));
+      how_.say(fmt::format("the first {} of {} rows are for evaluations (--validation_split_percentage {:g})",
+                           num_first, num_first + std::ssize(chosen), rows.validation_percent));
       evaluation = packed(tokens, limited(first, settings_.data.max_eval_samples), rows.eval_packing);
     }
-    return {packed(tokens, limited(std::move(chosen), settings_.data.max_train_samples), rows.packing), evaluation};
+    TextRows training = packed(tokens, limited(std::move(chosen), settings_.data.max_train_samples), rows.packing);
+    return {std::move(training), std::move(evaluation), std::move(sources_)};
   }
 
  private:
@@ -181,8 +169,8 @@ class RowLoader {
                           : pack_best_fit(lengths, max_length, static_cast<std::uint64_t>(settings_.loop.data_seed));
     // Whole rows count, unless they are single tokens: what counts of them need not be read.
     bins = counted_bins(tokens, std::move(bins).of_rows(rows), {crosses, how != Packing::kWrapped});
-    say(fmt::format("packed: {} rows as {} of at most {} tokens, {:.2f} % of whose positions stay empty", rows.size(),
-                    bins.size(), max_length, 100 * share_unfilled(bins, max_length)));
+    how_.say(fmt::format("packed: {} rows as {} of at most {} tokens, {:.2f} % of whose positions stay empty",
+                         rows.size(), bins.size(), max_length, 100 * share_unfilled(bins, max_length)));
     if (bins.size() == 0) {
       throw UsageError(fmt::format("{} rows with {} tokens give no row of {} tokens that can be trained on{}",
                                    rows.size(), std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}),
@@ -198,20 +186,21 @@ class RowLoader {
     return {std::move(offsets), std::move(pieces)};
   }
 
-  TokenRows tokens_of(const Paths& files) const {
+  TokenRows tokens_of(const Paths& files) {
     const RowEncoding encoding = encoding_of(files);
-    TokenisingProgress progress(world_);
-    CorpusSettings how{.tokenizer_hash = model_.tokenizer.content_hash(),
+    TokenisingProgress progress(how_.shows_progress);
+    CorpusSettings how{.tokenizer_hash = tokenizer_.content_hash(),
                        .encoder = encoding.description,
-                       .cache_folder = default_cache_folder(environment_),
-                       .num_threads = threads_of_rank(world_)};
+                       .cache_folder = how_.cache_folder,
+                       .num_threads = how_.num_threads};
     how.on_progress = [&](const CorpusProgress& done) { progress.show(done); };
     TokenRows rows = load_corpus([&] { return open_rows(files); }, encoding.encode, how).rows;
     const std::string name = files.size() == 1
                                  ? files.front().string()
                                  : fmt::format("{} and {} more", files.front().string(), files.size() - 1);
     report(name, encoding.kind, rows.counts());
-    check_rows(rows, *model_.model, name);
+    sources_.push_back({name, files, encoding, rows});
+    if (how_.check) how_.check(sources_.back());
     return rows;
   }
 
@@ -246,52 +235,85 @@ class RowLoader {
       text += fmt::format("; {} were cut to --max_length {}", counts.num_truncated, settings_.data.max_length);
     }
     if (counts.num_dropped > 0) text += fmt::format("; {} were left out: nothing in them counts", counts.num_dropped);
-    say(text);
+    how_.say(text);
     if (counts.num_rows == 0) throw UsageError(fmt::format("{}: no row is left to train on", name));
-  }
-  void say(const std::string& text) const {
-    if (world_.rank() == 0) log_info("{}", text);
   }
 
   const TrainSettings& settings_;
-  const OpenedModel& model_;
+  const Tokenizer& tokenizer_;
   const ChooseEncoding& choose_;
   const Environment& environment_;
-  const World& world_;
+  const RowLoading& how_;
+  std::vector<RowSource> sources_;
   Numbers drawn_;  // of a mix
 };
 
 }  // namespace
 
-std::unique_ptr<OpenJob> open_row_job(World& world, TrainSettings&& settings, OpenedModel&& model,
-                                      const ChooseEncoding& choose, const Environment& environment) {
-  LoadedRows loaded = RowLoader(settings, model, choose, environment, world).load();
+std::vector<PlacedRow> first_rows_of(const std::vector<fs::path>& files) {
+  const auto stream = open_rows(files);
+  while (auto block = stream->next()) {
+    std::vector<PlacedRow> rows = stream->parse(*block);
+    if (!rows.empty()) return rows;
+  }
+  throw UsageError(fmt::format("{}: there are no rows", files.front().string()));
+}
+
+LoadedRows load_rows(const TrainSettings& settings, const Tokenizer& tokenizer, const ChooseEncoding& choose,
+                     const Environment& environment, const RowLoading& how) {
+  return RowLoader(settings, tokenizer, choose, environment, how).load();
+}
+
+std::unique_ptr<OpenJob> open_row_job(World& world, const LoadedTrainSettings& run,
+                                      const std::optional<fs::path>& checkpoint, MakeEncoding encoding) {
+  TrainSettings settings = run.settings;
+  const Environment& environment = run.request.environment;
+  OpenedModel model = open_text_model(settings, environment);
+  if (checkpoint) model.weights_folder = *checkpoint;
+  const ChooseEncoding choose = encoding(settings, {model.tokenizer, model.tokenizer_folder}, environment);
+  RowLoading how{.num_threads = threads_of_rank(world),
+                 .cache_folder = default_cache_folder(environment),
+                 .shows_progress = world.rank() == 0};
+  how.say = [&](const std::string& text) {
+    if (world.rank() == 0) log_info("{}", text);
+  };
+  how.check = [&](const RowSource& source) { check_rows(source.tokens, *model.model, source.name); };
+  LoadedRows loaded = load_rows(settings, model.tokenizer, choose, environment, how);
   settle(settings, model, loaded.training, world);
   return std::make_unique<TextJob>(world, std::move(settings), std::move(model), std::move(loaded.training),
                                    std::move(loaded.evaluation));
 }
 
 void declare_row_files(Schema& schema, DeclaredSettings& s) {
-  RowSettings& rows = s.train.rows;
   schema.text("train_file", &s.train.data.train_file,
               "rows to train on: files, folders or patterns, separated by commas (.json, .jsonl, .csv, .txt, .parquet, "
               ".arrow; also .gz)");
   schema.text("validation_file", &s.train.data.validation_file, "rows to evaluate on, named as those to train on");
+  declare_rows(schema, s);
+  schema.integer("subset_seed", &s.subset_seed, "choose rows as datasets' shuffle(seed) does; -1: the first ones",
+                 {.preset = "-1", .at_least = -1});
+}
+
+void declare_rows(Schema& schema, DeclaredSettings& s) {
+  RowSettings& rows = s.train.rows;
   schema.text("dataset_name", &rows.dataset_name,
               "a folder of files, or a data set's name on the hub that the local cache holds, with its splits");
   schema.text("dataset_train_split", &rows.train_split, "split of --dataset_name to train on", {.preset = "train"});
   schema.text("dataset_test_split", &rows.test_split, "split of --dataset_name to evaluate on, where that is asked for",
               {.preset = "test"});
   schema.text("mix", &rows.mix, "files drawn by weight, in place of --train_file: a.jsonl=0.7,b.jsonl=0.3");
-  schema.integer("subset_seed", &s.subset_seed, "choose rows as datasets' shuffle(seed) does; -1: the first ones",
-                 {.preset = "-1", .at_least = -1});
+  schema.integer("max_length", &s.train.data.max_length,
+                 "tokens per row: sft cuts longer ones, lm cuts documents into rows of it and packs them",
+                 {.preset = "1024", .at_least = 1, .at_most = 1 << 24, .aliases = {"max_seq_length", "block_size"}});
+  schema.text("text_column_name", &rows.text_column, "the column of plain text, where rows have several",
+              {.preset = "text", .aliases = {"dataset_text_field"}});
 }
 
 void check_row_files(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
   const RowSettings& rows = s.train.rows;
   std::vector<std::string> given;
   for (const char* name : {"train_file", "dataset_name", "mix"}) {
-    if (!schema.at(name).text().empty()) given.push_back(shown(schema, name));
+    if (schema.has(name) && !schema.at(name).text().empty()) given.push_back(shown(schema, name));
   }
   if (given.size() > 1) throw UsageError(fmt::format("{}: give one of them", join(given, " and ")));
   if (given.empty() && needs_data) {
@@ -302,15 +324,16 @@ void check_row_files(const Schema& schema, const DeclaredSettings& s, bool needs
 
 void resolve_row_files(Schema& schema, DeclaredSettings& s, const Resolution&, std::vector<std::string>&) {
   RowSettings& rows = s.train.rows;
-  const Setting& strategy = schema.at("eval_strategy");
-  const bool is_asked = (strategy.is_set() && strategy.text() != "no") || s.do_eval || s.train.evaluation.on_start;
+  // `tessera data inspect` has no evaluations: there whoever names the rows asks for them.
+  const auto is_set = [&](const char* name) { return schema.has(name) && schema.at(name).is_set(); };
+  const bool wants_strategy = is_set("eval_strategy") && schema.at("eval_strategy").text() != "no";
+  const bool is_asked = schema.has("eval_strategy")
+                            ? wants_strategy || s.do_eval || s.train.evaluation.on_start
+                            : is_set("dataset_test_split") || is_set("validation_split_percentage");
   const bool has_file = !s.train.data.validation_file.empty();
   if (!is_asked || has_file) rows.validation_percent = 0;
-  const bool means_a_share =
-      schema.has("validation_split_percentage") && schema.at("validation_split_percentage").is_set();
-  if (!is_asked || has_file || rows.dataset_name.empty() ||
-      (means_a_share && !schema.at("dataset_test_split").is_set()))
-    rows.test_split.clear();
+  const bool means_a_share = is_set("validation_split_percentage") && !is_set("dataset_test_split");
+  if (!is_asked || has_file || rows.dataset_name.empty() || means_a_share) rows.test_split.clear();
   if (!rows.test_split.empty()) rows.validation_percent = 0;
 }
 

@@ -60,6 +60,7 @@ struct RowSettings {
   std::string dataset_name, train_split, test_split;  // as data_files of a folder or a hub's name say
   std::string mix;                                    // "a.jsonl=0.7,b.jsonl=0.3" in place of --train_file
   std::string columns;                                // "prompt=question,completion=answer"
+  std::string text_column;                            // of plain text
   std::string chat_template_path;                     // of the tokenizer, if empty
   bool completion_only = true;                        // of rows with a prompt
   bool assistant_only = false;

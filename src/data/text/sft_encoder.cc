@@ -192,16 +192,4 @@ std::vector<EncodedRow> SftEncoder::encode(const TrainingRow& row) const {
   return rows;
 }
 
-SftEncoder::Shown SftEncoder::show(const TrainingRow& row) const {
-  Text text = text_of(row);
-  Shown shown{std::move(text.text), {}};
-  if (options_.assistant_only) {
-    shown.counted = std::move(text.assistant);
-  } else {
-    const bool skips = text.prompt && options_.completion_only && shown.text.starts_with(*text.prompt);
-    shown.counted = {{skips ? text.prompt->size() : 0, shown.text.size()}};
-  }
-  return shown;
-}
-
 }  // namespace tessera

@@ -40,12 +40,6 @@ class SftEncoder {
 
   // Throws UsageError that says what is wrong with the row. A row of which nothing counts is dropped.
   std::vector<EncodedRow> encode(const TrainingRow& row) const;
-  // The text of a row as the model reads it, and the part of it that counts: for people.
-  struct Shown {
-    std::string text;
-    std::vector<ByteRange> counted;
-  };
-  Shown show(const TrainingRow& row) const;
   // Everything that decides what encode() gives, besides the tokenizer: for the key of caches.
   std::string description() const;
 
