@@ -33,6 +33,9 @@ target_of() {
     echo "$program"
   elif [[ $1 == docs.settings* ]]; then
     echo tessera
+  elif [[ $1 == fuzz.*_corpus ]]; then
+    program=${1#fuzz.}
+    echo "${program%_corpus}_fuzz"
   else
     google_tests "^${program}[.]" | cut -d' ' -f1 | sort -u
   fi

@@ -14,6 +14,7 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "data/loading/mixed_rows.h"
+#include "data/loading/text_batches.h"
 #include "data/rows/row_files.h"
 #include "data/text/corpus.h"
 #include "data/text/numpy_permutation.h"
@@ -30,6 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Numbers = std::vector<std::int64_t>;
+using Paths = std::vector<fs::path>;
 
 // Files are tokenised by all cores of a host: its ranks share them.
 int threads_of_rank(const World& world) {
@@ -80,17 +82,21 @@ class RowLoader {
 
   LoadedRows load() {
     const RowSettings& rows = settings_.rows;
-    const TokenRows tokens = rows.mix.empty() ? tokens_of(training_names(), rows.train_split) : tokens_of_mix();
+    const TokenRows tokens = rows.mix.empty() ? tokens_of(training_files()) : tokens_of_mix();
     Numbers chosen = rows.mix.empty() ? all_of(tokens) : drawn_;
     std::optional<TextRows> evaluation;
-    if (const std::vector<std::string> names = evaluation_names(); !names.empty()) {
-      const TokenRows others = tokens_of(names, rows.test_split);
+    if (const Paths files = evaluation_files(); !files.empty()) {
+      const TokenRows others = tokens_of(files);
       evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples), rows.eval_packing);
     } else if (rows.validation_percent > 0) {
       const auto num_first =
           static_cast<std::int64_t>(static_cast<double>(chosen.size()) * rows.validation_percent / 100);
       const Numbers first(chosen.begin(), chosen.begin() + num_first);
       chosen.erase(chosen.begin(), chosen.begin() + num_first);
+      if (first.empty()) {
+        throw UsageError(fmt::format("--validation_split_percentage {:g}: of {} rows that is none to evaluate on",
+                                     rows.validation_percent, chosen.size()));
+      }
       how_.say(fmt::format("the first {} of {} rows are for evaluations (--validation_split_percentage {:g})",
                            num_first, num_first + std::ssize(chosen), rows.validation_percent));
       evaluation = packed(tokens, limited(first, settings_.data.max_eval_samples), rows.eval_packing);
@@ -100,14 +106,37 @@ class RowLoader {
   }
 
  private:
-  std::vector<std::string> training_names() const {
-    const std::string& files = settings_.data.train_file;
-    return files.empty() ? std::vector{settings_.rows.dataset_name} : split(files, ',');
-  }
-  std::vector<std::string> evaluation_names() const {
-    if (!settings_.data.validation_file.empty()) return split(settings_.data.validation_file, ',');
+  Paths training_files() const {
     const RowSettings& rows = settings_.rows;
-    return rows.test_split.empty() ? std::vector<std::string>() : std::vector{rows.dataset_name};
+    std::vector<std::string> names = {rows.dataset_name};
+    if (!settings_.data.train_file.empty()) names = split(settings_.data.train_file, ',');
+    if (!rows.mix.empty()) names = texts_of(parse_mix(rows.mix), [](const auto& each) { return each.file.string(); });
+    return find_row_files(names, environment_, rows.train_split);
+  }
+
+  // None: nobody named any.
+  Paths evaluation_files() const {
+    const RowSettings& rows = settings_.rows;
+    const std::string& validation = settings_.data.validation_file;
+    if (validation.empty() && rows.test_split.empty()) return {};
+    const std::vector<std::string> names = validation.empty() ? std::vector{rows.dataset_name} : split(validation, ',');
+    Paths files = find_row_files(names, environment_, rows.test_split);
+    const bool is_meant = validation.empty() && rows.test_split == rows.train_split;
+    if (!is_meant) refuse_training_files(files, names);
+    return files;
+  }
+
+  // A folder whose files tell no splits gives all of them for each. Who names a file itself means it.
+  void refuse_training_files(const Paths& evaluation, const std::vector<std::string>& names) const {
+    const Paths training = training_files();
+    for (const fs::path& file : evaluation) {
+      const bool is_trained_on = std::ranges::find(training, file) != training.end();
+      if (!is_trained_on || std::ranges::find(names, file.string()) != names.end()) continue;
+      throw UsageError(
+          fmt::format("{}: {} is trained on, and would be what is evaluated, too: name the files of each "
+                      "by --train_file and --validation_file",
+                      join(names, ", "), file.string()));
+    }
   }
 
   static Numbers all_of(const TokenRows& tokens) {
@@ -133,12 +162,21 @@ class RowLoader {
       return TextRows(tokens, one_by_one(lengths).of_rows(rows));
     }
     const bool crosses = settings_.rows.attention_across_documents;
+    const WrapOptions wrapping = {
+        .max_length = max_length, .rows_per_group = crosses ? kRowsPerGroup : 0, .drops_rest = crosses};
     PackedRows bins = how == Packing::kWrapped
-                          ? pack_wrapped(lengths, {.max_length = max_length, .drops_rest = crosses})
+                          ? pack_wrapped(lengths, wrapping)
                           : pack_best_fit(lengths, max_length, static_cast<std::uint64_t>(settings_.loop.data_seed));
+    // Whole rows count, unless they are single tokens: what counts of them need not be read.
+    bins = counted_bins(tokens, std::move(bins).of_rows(rows), {crosses, how != Packing::kWrapped});
     how_.say(fmt::format("packed: {} rows as {} of at most {} tokens, {:.2f} % of whose positions stay empty",
                          rows.size(), bins.size(), max_length, 100 * share_unfilled(bins, max_length)));
-    return TextRows(tokens, std::move(bins).of_rows(rows), crosses);
+    if (bins.size() == 0) {
+      throw UsageError(fmt::format("{} rows with {} tokens give no row of {} tokens that can be trained on{}",
+                                   rows.size(), std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}),
+                                   max_length, crosses ? ": give a smaller --max_length" : ""));
+    }
+    return TextRows(tokens, std::move(bins), crosses);
   }
   static PackedRows one_by_one(const std::vector<std::int32_t>& lengths) {
     Numbers offsets(lengths.size() + 1);
@@ -148,12 +186,8 @@ class RowLoader {
     return {std::move(offsets), std::move(pieces)};
   }
 
-  TokenRows tokens_of(const std::vector<std::string>& names, const std::string& split) {
-    return tokens_of(find_row_files(names, environment_, split));
-  }
-
-  TokenRows tokens_of(const std::vector<fs::path>& files) {
-    const RowEncoding encoding = choose_(first_rows_of(files));
+  TokenRows tokens_of(const Paths& files) {
+    const RowEncoding encoding = encoding_of(files);
     TokenisingProgress progress(how_.shows_progress);
     CorpusSettings how{.tokenizer_hash = tokenizer_.content_hash(),
                        .encoder = encoding.description,
@@ -170,12 +204,21 @@ class RowLoader {
     return rows;
   }
 
+  RowEncoding encoding_of(const Paths& files) const {
+    const std::vector<PlacedRow> first_rows = first_rows_of(files);
+    try {
+      return choose_(first_rows);
+    } catch (const Error& error) {
+      throw error.in_context(files.front().string());
+    }
+  }
+
   TokenRows tokens_of_mix() {
     std::vector<TokenRows> all;
     Numbers sizes;
     std::vector<double> weights;
     for (const WeightedFile& each : parse_mix(settings_.rows.mix)) {
-      all.push_back(tokens_of({each.file.string()}, settings_.rows.train_split));
+      all.push_back(tokens_of(find_row_files({each.file.string()}, environment_, settings_.rows.train_split)));
       sizes.push_back(all.back().size());
       weights.push_back(each.weight);
     }
@@ -283,12 +326,14 @@ void resolve_row_files(Schema& schema, DeclaredSettings& s, const Resolution&, s
   RowSettings& rows = s.train.rows;
   // `tessera data inspect` has no evaluations: there whoever names the rows asks for them.
   const auto is_set = [&](const char* name) { return schema.has(name) && schema.at(name).is_set(); };
+  const bool wants_strategy = is_set("eval_strategy") && schema.at("eval_strategy").text() != "no";
   const bool is_asked = schema.has("eval_strategy")
-                            ? is_set("eval_strategy") || s.do_eval || s.train.evaluation.on_start
+                            ? wants_strategy || s.do_eval || s.train.evaluation.on_start
                             : is_set("dataset_test_split") || is_set("validation_split_percentage");
   const bool has_file = !s.train.data.validation_file.empty();
   if (!is_asked || has_file) rows.validation_percent = 0;
-  if (!is_asked || has_file || rows.dataset_name.empty()) rows.test_split.clear();
+  const bool means_a_share = is_set("validation_split_percentage") && !is_set("dataset_test_split");
+  if (!is_asked || has_file || rows.dataset_name.empty() || means_a_share) rows.test_split.clear();
   if (!rows.test_split.empty()) rows.validation_percent = 0;
 }
 

@@ -58,10 +58,14 @@ std::optional<FoundTemplate> template_of(const TrainSettings& settings, const Ro
   const std::string& path = settings.rows.chat_template_path;
   if (path.empty()) return find_chat_template(tokenizer.folder, tokenizer_config_in(tokenizer.folder));
   if (is_file(path)) return FoundTemplate{read_file(path), path};
-  const fs::path folder = find_model_folder(path, environment);
-  auto found = find_chat_template(folder, tokenizer_config_in(folder));
-  if (!found) throw UsageError(fmt::format("--chat_template_path {}: it has no chat template", path));
-  return found;
+  const std::string setting = "--chat_template_path " + path;
+  try {
+    const fs::path folder = find_model_folder(path, environment);
+    if (auto found = find_chat_template(folder, tokenizer_config_in(folder))) return found;
+  } catch (const Error& error) {
+    throw error.in_context(setting);
+  }
+  throw UsageError(setting + ": it has no chat template");
 }
 
 std::unique_ptr<OpenJob> open_sft(World& world, const LoadedTrainSettings& run,

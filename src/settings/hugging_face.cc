@@ -153,7 +153,7 @@ const std::vector<ForeignArgument> kOtherWords = {
     {"use_ema", A::kBool, "weights are not averaged over steps", "false"},
     {"gpus", A::kText, kRanks, "1"},
     {"num_gpus", A::kNumber, kRanks, "1"},
-    {"num_nodes", A::kNumber, "`tessera launch --nnodes N train ...`, or srun, starts ranks on several nodes", "1"},
+    {"num_nodes", A::kNumber, "`tessera launch` on each node, or srun, starts ranks on several nodes", "1"},
     {"max_epochs", A::kNumber, "give --num_train_epochs", ""},
     {"accumulate_grad_batches", A::kNumber, "give --gradient_accumulation_steps", ""},
     {"gradient_clip_val", A::kNumber, "give --max_grad_norm", ""},
@@ -161,7 +161,7 @@ const std::vector<ForeignArgument> kOtherWords = {
     {"warmup_epochs", A::kNumber, "give --warmup_ratio or --warmup_steps", "0"},
     {"checkpointing_steps", A::kText, "give --save_strategy steps --save_steps N, or --save_strategy epoch", ""},
     {"with_tracking", A::kBool, "give --report_to tensorboard,wandb", "false"},
-    {"wandb_entity", A::kText, "`wandb sync --entity NAME` uploads the run to an account", ""},
+    {"wandb_entity", A::kText, "`wandb sync` uploads the run, and takes the account", ""},
 };
 
 bool says_no(const ForeignArgument& argument, const Setting& setting) {

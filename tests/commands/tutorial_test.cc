@@ -68,7 +68,7 @@ TEST_F(Tutorial, EveryCommandOfThePageWorks) {
     }
     const fs::path program = fs::path(TESSERA_BUILT_BINARY).parent_path();
     const Ended ended =
-        run_shell(fmt::format("cd {} && export PATH={}:$PATH && set -e\n{}", folder_.string(), program.string(), block.text));
+        run_shell(fmt::format("cd {} && export PATH={}:$PATH && set -e\n{}", out(""), program.string(), block.text));
     EXPECT_EQ(ended.status, 0) << block.text << ended.output;
     num_commands += count_of(block.text, "tessera ");
   }

@@ -19,7 +19,8 @@ const Json& training_arguments() {
     Json arguments = read_json_file(folder + "training_arguments.json").at("arguments");
     std::set<std::string> names;
     for (const Json& argument : arguments) names.insert(argument.at("name"));
-    for (const Json& argument : read_json_file(folder + "training_arguments_5.json").at("arguments")) {
+    const Json newer = read_json_file(folder + "training_arguments_5.json");
+    for (const Json& argument : newer.at("arguments")) {
       if (!names.contains(argument.at("name"))) arguments.push_back(argument);
     }
     return arguments;

@@ -202,7 +202,7 @@ TEST_F(JobSettings, TheJobComesFirstAndIsKnown) {
   EXPECT_TRUE(load_as_is({"--help"}).is_done);
   EXPECT_NE(testing::internal::GetCapturedStdout().find("resnet-tinyimagenet"), std::string::npos);
   testing::internal::CaptureStdout();
-  EXPECT_TRUE(load_as_is({"gpt-qa", "--help"}).is_done);
+  EXPECT_TRUE(load_as_is({"gpt-qa", "--help", "all"}).is_done);
   const std::string help = testing::internal::GetCapturedStdout();
   EXPECT_NE(help.find("--seq_length"), std::string::npos);
   EXPECT_EQ(help.find("--hub_token"), std::string::npos);  // what has no effect is not advertised

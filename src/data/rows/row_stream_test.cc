@@ -185,6 +185,10 @@ TEST_F(RowStreamTest, ARowThatIsTooLargeIsRefusedByItsLine) {
 }
 
 TEST_F(RowStreamTest, RefusesWhatIsNoFileOfRows) {
+  for (const char* name : {"a.jsonl", "a.json", "a.csv", "a.txt"}) {
+    EXPECT_EQ(mistake(name, "\xff\xfez"),
+              std::string(name) + ": expected UTF-8, found UTF-16: convert it, as by iconv -f UTF-16 -t UTF-8");
+  }
   EXPECT_EQ(mistake("a.xml", "<a/>"),
             "a.xml: expected a file that ends in one of .json, .jsonl, .ndjson, .csv, .tsv, "
             ".txt (each also .gz), .parquet and .arrow");

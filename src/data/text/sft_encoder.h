@@ -54,6 +54,7 @@ class SftEncoder {
   std::vector<bool> counted(const Text& text, const std::vector<std::int32_t>& ids) const;
   std::string rendered(const TrainingRow& row, const Json& messages, bool asks_for_answer,
                        std::vector<ByteRange>* generated = nullptr) const;
+  std::string text_before_answer(const TrainingRow& row, const Json& before) const;
   std::vector<ByteRange> assistant_turns(const TrainingRow& row, const Json& messages, const std::string& whole) const;
   std::size_t end_of_turn(std::string_view turn) const;
 

@@ -73,14 +73,17 @@ class ArgumentReader {
     const std::string shown = "--" + printable(name, 60);
     std::string setting = name;
     const auto usual = usual_names().find(name);
-    if (!schema_.has(name) && usual != usual_names().end() && schema_.has(usual->second)) setting = usual->second;
+    const bool is_own = schema_.has(name) && !schema_.at(name).is_hidden();
+    if (!is_own && usual != usual_names().end() && schema_.has(usual->second)) setting = usual->second;
     // deepspeed.add_config_arguments(): --deepspeed is a switch, and the file follows --deepspeed_config.
     if (name == "deepspeed" && values.empty()) return;
     if (name == "local_rank") return remarks_.add(Remark::Kind::kNotNeeded, shown, "ranks know their number");
-    for (const ForeignArgument& argument : foreign_arguments()) {
-      if (setting != argument.name) continue;
-      const auto kind = argument.is_refused() ? Remark::Kind::kLeftOut : Remark::Kind::kNotNeeded;
-      return remarks_.add(kind, shown, argument.reason);
+    for (const std::vector<ForeignArgument>* const all : {&foreign_arguments(), &other_words()}) {
+      for (const ForeignArgument& argument : *all) {
+        if (setting != argument.name || !schema_.at(setting).is_hidden()) continue;
+        const auto kind = argument.is_refused() ? Remark::Kind::kLeftOut : Remark::Kind::kNotNeeded;
+        return remarks_.add(kind, shown, argument.reason);
+      }
     }
     const bool negates = setting.starts_with("no_") && !schema_.has(setting) && schema_.has(setting.substr(3));
     if (!negates && !schema_.has(setting)) {
