@@ -172,10 +172,11 @@ std::string text_file_in(const fs::path& folder) {
 }
 
 void inspect_pictures(const Schema& schema, const fs::path& folder) {
-  const std::string what = fmt::format("{}, a folder, which is read as images", folder.string());
+  const std::string what = fmt::format("{}, a folder, read as images", folder.string());
   refuse_groups(schema, {kOfRows, kOfSft, kOfLm, kOfSquad}, what);
   refuse_given(schema, {"tokenizer", "max_length", "cache_folder", "cache", "json"},
-               fmt::format("is for text; {} is a folder, which is read as images", folder.string()));
+               fmt::format("is for text; {} is a folder, which is read as images; --job sft or lm reads its files",
+                           folder.string()));
   try {
     print_out(describe_image_folder(folder));
   } catch (const UsageError& error) {

@@ -151,7 +151,7 @@ std::string shown_piece(const std::string& text) {
 }
 
 std::string row_text(const ShownRow& row, bool in_colour) {
-  std::string about = fmt::format("{} tokens, {} of them count", row.tokens.ids.size(), num_counted_of(row.tokens));
+  std::string about = fmt::format("{} tokens, {} for the loss", row.tokens.ids.size(), num_counted_of(row.tokens));
   if (row.tokens.is_truncated) about += ", the rest is cut off";
   if (row.tokens.is_dropped) about += ": it is left out";
   std::string text = fmt::format("--- {}: {}\n", row.place, about);
@@ -234,7 +234,7 @@ std::string report_text(const RowReport& report, bool in_colour) {
     text += drawn_text(report, "in an evaluation", *report.rows.evaluation, rows.eval_packing);
   }
   if (const auto rest = num_left_over(report)) {
-    text += line("never", fmt::format("{} tokens at the end, which fill no block", *rest));
+    text += line("left over", fmt::format("{} tokens, which fill no block", *rest));
   }
   if (report.first_rows.empty()) return text;
   text += fmt::format("the first rows as the model reads them; what counts for the loss is {}\n",

@@ -202,7 +202,7 @@ TEST_F(InspectRows, ReadsPlainTextAsLmDoes) {
   EXPECT_EQ(joined["training"]["rows"], num_tokens / 64);
   EXPECT_EQ(num_left, num_tokens % 64);
   EXPECT_TRUE(contains(text_of(path("text.txt") + " --block_size 64 --attention_across_documents"),
-                       fmt::format("never                  {} tokens at the end, which fill no block", num_left)));
+                       fmt::format("left over              {} tokens, which fill no block", num_left)));
 }
 
 TEST_F(InspectRows, ChoosesTheJobByTheRowsUnlessTold) {
