@@ -47,6 +47,7 @@ ChooseEncoding lm_encoding(const TrainSettings& settings, const RowTokenizer& to
 struct RowSource {
   std::string name;  // for messages: "a.jsonl and 3 more"
   std::vector<std::filesystem::path> files;
+  RowCutting cutting;
   RowEncoding encoding;
   TokenRows tokens;
 };
@@ -66,7 +67,7 @@ struct RowLoading {
 };
 
 // Those of the first block that has any. Throws UsageError if there are none.
-std::vector<PlacedRow> first_rows_of(const std::vector<std::filesystem::path>& files);
+std::vector<PlacedRow> first_rows_of(const std::vector<std::filesystem::path>& files, const RowCutting& cutting = {});
 
 // Tokenises the files that the settings name, or finds their tokens in the cache, and packs the rows. Throws UsageError
 // naming setting, file and line.

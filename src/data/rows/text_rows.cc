@@ -17,12 +17,22 @@ std::string_view without_line_end(std::string_view line) {
   return line;
 }
 
+std::string with_plain_line_ends(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) != "\r\n") result += text[i];
+  }
+  return result;
+}
+
 class TextParser final : public RowParser {
  public:
-  explicit TextParser(std::string origin) : origin_(std::move(origin)) {}
+  TextParser(std::string origin, bool is_whole) : origin_(std::move(origin)), is_whole_(is_whole) {}
 
   std::vector<PlacedRow> parse(const RowBlock& block) const override {
     check_row_text(block.bytes, origin_, block.first_line);
+    if (is_whole_) return {{Json{{"text", with_plain_line_ends(block.bytes)}}, block.first_line}};
     std::vector<PlacedRow> rows;
     const std::string_view bytes = block.bytes;
     std::int64_t line = block.first_line;
@@ -36,12 +46,13 @@ class TextParser final : public RowParser {
 
  private:
   std::string origin_;
+  bool is_whole_;
 };
 
 }  // namespace
 
-std::shared_ptr<const RowParser> text_parser(std::string origin) {
-  return std::make_shared<TextParser>(std::move(origin));
+std::shared_ptr<const RowParser> text_parser(std::string origin, bool is_whole) {
+  return std::make_shared<TextParser>(std::move(origin), is_whole);
 }
 
 void check_row_text(std::string_view bytes, const std::string& origin, std::int64_t first_line) {
