@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -89,8 +90,9 @@ class RowLoader {
       const TokenRows others = tokens_of(files);
       evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples), rows.eval_packing);
     } else if (rows.validation_percent > 0) {
+      // Rounded as datasets rounds train[:5%], halves to the even number.
       const auto num_first =
-          static_cast<std::int64_t>(static_cast<double>(chosen.size()) * rows.validation_percent / 100);
+          static_cast<std::int64_t>(std::nearbyint(rows.validation_percent * static_cast<double>(chosen.size()) / 100));
       const Numbers first(chosen.begin(), chosen.begin() + num_first);
       chosen.erase(chosen.begin(), chosen.begin() + num_first);
       if (first.empty()) {
