@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -82,9 +83,11 @@ class RowLoader {
   RowLoader(const TrainSettings& settings, const Tokenizer& tokenizer, const ChooseEncoding& choose,
             const Environment& environment, const RowLoading& how)
       : settings_(settings), tokenizer_(tokenizer), choose_(choose), environment_(environment), how_(how) {
-    if (settings.rows.text_unit == TextUnit::kLine) return;
-    cutting_.text_is_whole = true;
-    cutting_.block_bytes = kDocumentBytes;
+    const TextUnit unit = settings.rows.text_unit;
+    cutting_.text = unit == TextUnit::kDocument ? RowCutting::Text::kWhole
+                    : unit == TextUnit::kLine   ? RowCutting::Text::kLineWithEnd
+                                                : RowCutting::Text::kLine;
+    if (unit == TextUnit::kDocument) cutting_.block_bytes = kDocumentBytes;
   }
 
   LoadedRows load() {
@@ -96,8 +99,9 @@ class RowLoader {
       const TokenRows others = tokens_of(files);
       evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples, "--max_eval_samples"), rows.eval_packing);
     } else if (rows.validation_percent > 0) {
+      // Rounded as datasets rounds train[:5%], halves to the even number.
       const auto num_first =
-          static_cast<std::int64_t>(static_cast<double>(chosen.size()) * rows.validation_percent / 100);
+          static_cast<std::int64_t>(std::nearbyint(rows.validation_percent * static_cast<double>(chosen.size()) / 100));
       const Numbers first(chosen.begin(), chosen.begin() + num_first);
       chosen.erase(chosen.begin(), chosen.begin() + num_first);
       if (first.empty()) {
@@ -207,7 +211,7 @@ class RowLoader {
     const RowEncoding encoding = encoding_of(files);
     TokenisingProgress progress(how_.shows_progress);
     CorpusSettings how{.tokenizer_hash = tokenizer_.content_hash(),
-                       .encoder = encoding.description + (cutting_.text_is_whole ? " whole texts" : ""),
+                       .encoder = encoding.description + " " + std::to_string(static_cast<int>(cutting_.text)),
                        .cache_folder = how_.cache_folder,
                        .num_threads = how_.num_threads};
     how.on_progress = [&](const CorpusProgress& done) { progress.show(done); };

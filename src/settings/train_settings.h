@@ -56,7 +56,7 @@ struct DataSettings {
 enum class Packing { kNone, kBestFit, kSplit, kWrapped };
 
 // What a .txt file holds.
-enum class TextUnit { kDocument, kLine };
+enum class TextUnit { kDocument, kLine, kLineWithoutEnd };
 
 // The rows of sft and lm.
 struct RowSettings {
@@ -70,7 +70,7 @@ struct RowSettings {
   Packing packing = Packing::kNone, eval_packing = Packing::kNone;
   bool appends_end = true;                  // lm: an end token after each document
   bool attention_across_documents = false;  // lm
-  TextUnit text_unit = TextUnit::kLine;     // lm chooses
+  TextUnit text_unit = TextUnit::kLineWithoutEnd;  // lm chooses
   double validation_percent = 0;            // lm: of the training rows, where there are no others to evaluate on
 };
 

@@ -45,7 +45,7 @@ RowFileStart start_of_text(const fs::path& file, const RowCutting& cutting) {
   RowFileStart start;
   start.offset = first == internal::kUtf8Mark ? first.size() : 0;
   start.scanner = std::make_unique<LineScanner>(file.string(), 1, LineScanner::EmptyLines::kAreRows);
-  start.parser = text_parser(file.string(), cutting.text_is_whole);
+  start.parser = text_parser(file.string(), cutting.text);
   return start;
 }
 

@@ -50,7 +50,8 @@ struct RowCutting {
   std::size_t block_bytes = std::size_t{4} << 20;     // a block ends with the first row that reaches as far
   std::size_t piece_bytes = std::size_t{1} << 20;     // read at once
   std::size_t most_row_bytes = std::size_t{1} << 30;  // a larger row is refused: it is held in memory
-  bool text_is_whole = false;                         // a .txt is one row, or one per block, not one per line
+  // What a row of a .txt is: a line, the same with its end, or the whole file, of a long one each block.
+  enum class Text { kLine, kLineWithEnd, kWhole } text = Text::kLine;
 };
 
 // The files one after the other, each read as its ending says:
