@@ -97,7 +97,8 @@ class RowLoader {
     std::optional<TextRows> evaluation;
     if (const Paths files = evaluation_files(); !files.empty()) {
       const TokenRows others = tokens_of(files);
-      evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples, "--max_eval_samples"), rows.eval_packing);
+      evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples, "--max_eval_samples"),
+                          rows.eval_packing);
     } else if (rows.validation_percent > 0) {
       // Rounded as datasets rounds train[:5%], halves to the even number.
       const auto num_first =
@@ -110,9 +111,11 @@ class RowLoader {
       }
       how_.say(fmt::format("the first {} of {} rows are for evaluations (--validation_split_percentage {:g})",
                            num_first, num_first + std::ssize(chosen), rows.validation_percent));
-      evaluation = packed(tokens, limited(first, settings_.data.max_eval_samples, "--max_eval_samples"), rows.eval_packing);
+      evaluation =
+          packed(tokens, limited(first, settings_.data.max_eval_samples, "--max_eval_samples"), rows.eval_packing);
     }
-    TextRows training = packed(tokens, limited(std::move(chosen), settings_.data.max_train_samples, "--max_train_samples"), rows.packing);
+    TextRows training = packed(
+        tokens, limited(std::move(chosen), settings_.data.max_train_samples, "--max_train_samples"), rows.packing);
     return {std::move(training), std::move(evaluation), std::move(sources_)};
   }
 
@@ -321,7 +324,8 @@ void declare_rows(Schema& schema, DeclaredSettings& s) {
   schema.text("dataset_name", &rows.dataset_name,
               "a folder of files, or a data set's name on the hub that the local cache holds, with its splits");
   schema.text("dataset_train_split", &rows.train_split, "split of --dataset_name to train on", {.preset = "train"});
-  schema.text("dataset_test_split", &rows.test_split, "split of --dataset_name to evaluate on, where that is asked for; none: test, of lm validation");
+  schema.text("dataset_test_split", &rows.test_split,
+              "split of --dataset_name to evaluate on, where that is asked for; none: test, of lm validation");
   schema.text("mix", &rows.mix, "files drawn by weight, in place of --train_file: a.jsonl=0.7,b.jsonl=0.3");
   schema.integer("max_length", &s.train.data.max_length,
                  "tokens per row: sft cuts longer ones, lm cuts documents into rows of it and packs them",

@@ -68,10 +68,10 @@ struct RowSettings {
   bool completion_only = true;                        // of rows with a prompt
   bool assistant_only = false;
   Packing packing = Packing::kNone, eval_packing = Packing::kNone;
-  bool appends_end = true;                  // lm: an end token after each document
-  bool attention_across_documents = false;  // lm
+  bool appends_end = true;                         // lm: an end token after each document
+  bool attention_across_documents = false;         // lm
   TextUnit text_unit = TextUnit::kLineWithoutEnd;  // lm chooses
-  double validation_percent = 0;            // lm: of the training rows, where there are no others to evaluate on
+  double validation_percent = 0;                   // lm: of the training rows, where there are no others to evaluate on
 };
 
 // What is gathered at once.

@@ -157,7 +157,8 @@ TEST_F(RowJobs, EvaluationsNeverSeeTheRowsTrainedOnUnasked) {
 TEST_F(RowJobs, ANamedShareOfTheRowsComesBeforeTheTestSplit) {
   fs::create_directories(folder_ / "lines");
   fs::copy_file(folder_ / "text.txt", folder_ / "lines" / "train.txt");
-  const std::string words = "--dataset_name " + out("lines") + " --block_size 64 --max_steps 1 --do_eval --sample_by line ";
+  const std::string words =
+      "--dataset_name " + out("lines") + " --block_size 64 --max_steps 1 --do_eval --sample_by line ";
   const Ended ended = train("lm", "share", words + "--validation_split_percentage 25");
   ASSERT_EQ(ended.status, 0) << ended.output;
   EXPECT_TRUE(contains(ended.output, "the first 12 of 48 rows are for evaluations")) << ended.output;
@@ -210,8 +211,9 @@ TEST_F(RowJobs, RefusesWhatItCannotRead) {
   expect_refused("sft", "", "--train_file FILE is missing");
   expect_refused("sft", "--train_file " + out("none.jsonl"), "there is no file or folder");
   expect_refused("sft", "--train_file " + out("alpaca.jsonl") + " --mix a=1", "give one of them");
-  expect_refused("lm", "--train_file " + out("alpaca.jsonl"),
-                 "it has no \"text\" but instruction, input, output: name the column of its text by --text_column_name");
+  expect_refused(
+      "lm", "--train_file " + out("alpaca.jsonl"),
+      "it has no \"text\" but instruction, input, output: name the column of its text by --text_column_name");
   write_file_atomically(folder_ / "pairs.jsonl", R"({"chosen": "a", "rejected": "b"})");
   expect_refused("sft", "--train_file " + out("pairs.jsonl"), "pairs.jsonl: the columns chosen, rejected are none");
   expect_refused("sft", "--train_file " + out("chats.jsonl") + " --chat_template_path " + out("none.jinja"),

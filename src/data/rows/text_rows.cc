@@ -32,7 +32,8 @@ class TextParser final : public RowParser {
 
   std::vector<PlacedRow> parse(const RowBlock& block) const override {
     check_row_text(block.bytes, origin_, block.first_line);
-    if (text_ == RowCutting::Text::kWhole) return {{Json{{"text", with_plain_line_ends(block.bytes)}}, block.first_line}};
+    if (text_ == RowCutting::Text::kWhole)
+      return {{Json{{"text", with_plain_line_ends(block.bytes)}}, block.first_line}};
     std::vector<PlacedRow> rows;
     const std::string_view bytes = block.bytes;
     std::int64_t line = block.first_line;
