@@ -37,8 +37,8 @@ Command evaluate_command();  // evaluate.cc
 Command generate_command();  // generate.cc
 Command inspect_command();   // model_commands.cc
 Command convert_command();
-Command data_command();  // data_commands.cc
-Command tokenize_command();
+Command data_command();            // data_commands.cc
+Command tokenize_command();        // tokenize.cc
 Command checkpoint_command();      // checkpoint.cc
 Command plan_command();            // plan.cc
 Command experiment_command();      // experiment_command.cc

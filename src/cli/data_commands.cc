@@ -1,27 +1,33 @@
-// Data: `tessera data inspect` shows what a file or folder holds, `tessera tokenize` turns texts into token ids and
-// back.
+// `tessera data inspect` shows what a file or folder holds, and what training makes of it.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
-#include <iostream>
-#include <limits>
 
 #include "cli/commands.h"
+#include "cli/row_report.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/output.h"
+#include "core/text.h"
 #include "data/images/image_folder.h"
+#include "data/rows/row_files.h"
+#include "data/rows/row_form.h"
+#include "data/rows/row_format.h"
 #include "data/text/qa_sequence.h"
 #include "data/text/squad.h"
 #include "data/text/text_report.h"
 #include "data/text/token_cache.h"
 #include "data/tokenizer/tokenizer.h"
+#include "jobs/jobs.h"
+#include "settings/shared.h"
 #include "weights/model_folder.h"
 
 namespace tessera {
@@ -31,19 +37,39 @@ namespace fs = std::filesystem;
 
 struct DataCommandSettings {
   std::vector<std::string> words;
-  std::string tokenizer, label_mode, cache_folder;
-  std::int64_t max_length = 0, max_samples = 0, subset_seed = 0, batch_size = 0, batch_tokens = 0;
+  std::string tokenizer, job, label_mode, cache_folder;
+  std::int64_t max_samples = 0, subset_seed = 0, batch_size = 0, batch_tokens = 0, num_shown = 0;
   bool as_json = false, uses_cache = true;
+  DeclaredSettings of_jobs;  // of sft and lm, as they declare them
 };
 
+// Groups, by which settings are refused where they mean nothing.
+constexpr const char* kOfRows = "Rows of sft and lm";
+constexpr const char* kOfSft = "sft alone";
+constexpr const char* kOfLm = "lm alone";
+constexpr const char* kOfSquad = "SQuAD, for qa";
+
 void declare(Schema& schema, DataCommandSettings& s) {
-  schema.positionals("inspect PATH: a SQuAD file (JSON or JSON lines), or a folder of images", &s.words);
-  schema.group("Text");
-  schema.text(
-      "tokenizer", &s.tokenizer,
-      "a tokenizer.json, a folder that holds one or a fetched model's hub name; without it no tokens are counted",
-      {.aliases = {"tokenizer_name"}});
-  schema.integer("max_length", &s.max_length, "maximum tokens per row", {.preset = "512", .at_least = 1});
+  schema.positionals("inspect PATH...: files of rows, SQuAD's, or of text; or a folder of images", &s.words);
+  schema.text("job", &s.job,
+              "how to read PATH: as `tessera train` sft, lm or qa does; not given: SQuAD's questions as qa, plain text "
+              "as lm, other rows as sft",
+              {.choices = {"sft", "lm", "qa"}});
+  schema.text("tokenizer", &s.tokenizer,
+              "a model's folder, its hub name if it is fetched, or a tokenizer.json; without it no tokens are counted",
+              {.aliases = {"tokenizer_name", "model_name_or_path"}});
+  schema.text("cache_folder", &s.cache_folder,
+              "folder of the token cache; not given: $TESSERA_CACHE, $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
+  schema.boolean("cache", &s.uses_cache, "keep the tokens for the next run", {.preset = "true"});
+  schema.group(kOfRows);
+  declare_rows(schema, s.of_jobs);
+  shared::seeds(schema, &s.of_jobs.train.loop.seed, &s.of_jobs.data_seed);
+  schema.integer("show", &s.num_shown, "how many of the first rows to show", {.preset = "3", .at_least = 0});
+  schema.group(kOfSft);
+  declare_sft_rows(schema, s.of_jobs);
+  schema.group(kOfLm);
+  declare_lm_rows(schema, s.of_jobs);
+  schema.group(kOfSquad);
   schema.text("label_mode", &s.label_mode, "which tokens count for the loss",
               {.preset = "answer", .choices = label_mode_names()});
   schema.integer("max_samples", &s.max_samples, "use only this many rows; -1: all", {.preset = "-1", .at_least = -1});
@@ -55,11 +81,18 @@ void declare(Schema& schema, DataCommandSettings& s) {
   schema.integer("batch_tokens", &s.batch_tokens,
                  "tokens per batch, to show how rows pack into such batches; 0: do not show",
                  {.preset = "0", .at_least = 0});
-  schema.text("cache_folder", &s.cache_folder,
-              "folder of the token cache; not given: $TESSERA_CACHE, $XDG_CACHE_HOME/tessera or ~/.cache/tessera");
-  schema.boolean("cache", &s.uses_cache, "keep the tokens for the next run", {.preset = "true"});
   schema.group("Output");
-  schema.boolean("json", &s.as_json, "print one JSON object (text only)");
+  schema.boolean("json", &s.as_json, "print one JSON object (not of images)");
+}
+
+fs::path cache_folder_of(const DataCommandSettings& s) {
+  if (!s.uses_cache) return {};
+  return s.cache_folder.empty() ? default_cache_folder(Environment::of_process()) : fs::path(s.cache_folder);
+}
+
+// qa's own: rows are shorter there.
+std::int64_t squad_max_length(const Schema& schema, const DataCommandSettings& s) {
+  return schema.at("max_length").is_set() ? s.of_jobs.train.data.max_length : 512;
 }
 
 // What happened with the cache, for the report.
@@ -73,11 +106,8 @@ TextDataSettings text_settings(const Schema& schema, const DataCommandSettings& 
   text.file = path;
   text.subset = {s.max_samples, schema.at("subset_seed").is_set(), static_cast<std::uint64_t>(s.subset_seed)};
   text.label_mode = label_mode_of(s.label_mode);
-  text.max_length = s.max_length;
-  if (s.uses_cache) {
-    text.cache_folder =
-        s.cache_folder.empty() ? default_cache_folder(Environment::of_process()) : fs::path(s.cache_folder);
-  }
+  text.max_length = squad_max_length(schema, s);
+  text.cache_folder = cache_folder_of(s);
   return text;
 }
 
@@ -88,7 +118,21 @@ void refuse_given(const Schema& schema, std::initializer_list<const char*> names
   }
 }
 
-void inspect_text(const Schema& schema, const DataCommandSettings& s, const fs::path& path) {
+// The same for whole groups. max_length is of all text.
+void refuse_groups(const Schema& schema, std::initializer_list<const char*> groups, const std::string& what) {
+  for (const Setting* setting : schema.shown()) {
+    if (setting->source() != Source::kCommandLine || setting->name() == "max_length") continue;
+    for (const char* group : groups) {
+      if (setting->group() == group) {
+        throw UsageError(
+            fmt::format("--{} is for {}; this is {} (--job says otherwise)", setting->name(), group, what));
+      }
+    }
+  }
+}
+
+void inspect_squad(const Schema& schema, const DataCommandSettings& s, const fs::path& path) {
+  refuse_groups(schema, {kOfRows, kOfSft, kOfLm}, "read as SQuAD");
   if (s.tokenizer.empty()) {
     refuse_given(schema,
                  {"label_mode", "max_length", "max_samples", "subset_seed", "batch_size", "batch_tokens",
@@ -106,7 +150,7 @@ void inspect_text(const Schema& schema, const DataCommandSettings& s, const fs::
     const auto start = std::chrono::steady_clock::now();
     const TextData data = load_text_data(text_settings(schema, s, path), tokenizer, bytes);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    const TokenSummary tokens = summarise(data.tokens, s.max_length, s.batch_size, s.batch_tokens);
+    const TokenSummary tokens = summarise(data.tokens, squad_max_length(schema, s), s.batch_size, s.batch_tokens);
     text += fmt::format("tokens, by {} in label mode {}\n{}  {:<22} {}, ready in {:.1f} ms\n", s.tokenizer,
                         s.label_mode, summary_text(tokens), "cache", cache_text(data), ms);
     json["tokens"] = summary_json(tokens);
@@ -128,10 +172,11 @@ std::string text_file_in(const fs::path& folder) {
 }
 
 void inspect_pictures(const Schema& schema, const fs::path& folder) {
-  refuse_given(schema,
-               {"tokenizer", "label_mode", "max_length", "max_samples", "subset_seed", "batch_size", "batch_tokens",
-                "cache_folder", "cache", "json"},
-               fmt::format("is for text; {} is a folder, which is read as images", folder.string()));
+  const std::string what = fmt::format("{}, a folder, read as images", folder.string());
+  refuse_groups(schema, {kOfRows, kOfSft, kOfLm, kOfSquad}, what);
+  refuse_given(schema, {"tokenizer", "max_length", "cache_folder", "cache", "json"},
+               fmt::format("is for text; {} is a folder, which is read as images; --job sft or lm reads its files",
+                           folder.string()));
   try {
     print_out(describe_image_folder(folder));
   } catch (const UsageError& error) {
@@ -141,72 +186,87 @@ void inspect_pictures(const Schema& schema, const fs::path& folder) {
   }
 }
 
+// Columns of SQuAD's files, or of what wraps them.
+bool has_squad_columns(const std::vector<PlacedRow>& rows) {
+  return std::ranges::any_of(rows, [](const PlacedRow& row) {
+    return row.values.contains("data") || (row.values.contains("question") && row.values.contains("context"));
+  });
+}
+
+// The job that reads such files, by ending and rows of the first. qa's reader also takes pipes, and says what is wrong
+// with a file that is not there.
+std::string job_for(const DataCommandSettings& s, const std::vector<std::string>& names) {
+  if (names.empty()) return "sft";
+  if (names.size() == 1 && is_there(names.front()) && !is_file(names.front())) return "qa";
+  std::vector<fs::path> files;
+  try {
+    files = find_row_files(names, Environment::of_process());
+  } catch (const UsageError&) {
+    return names.size() == 1 ? "qa" : "sft";
+  }
+  if (row_format_of(files.front()) == RowFormat::kText) return "lm";
+  try {
+    const std::vector<PlacedRow> rows = first_rows_of({files.front()});
+    if (has_squad_columns(rows)) return "qa";
+    return RowForm::find(rows, parse_columns(s.of_jobs.train.rows.columns)).kind() == RowKind::kText ? "lm" : "sft";
+  } catch (const UsageError&) {
+    return "sft";  // which says what is wrong
+  }
+}
+
+TrainSettings row_settings(Schema& schema, DataCommandSettings& s, const std::string& job,
+                           const std::vector<std::string>& files) {
+  const JobTraits& traits = job_of(job).traits;
+  DeclaredSettings& declared = s.of_jobs;
+  declared.train.data.train_file = join(files, ",");
+  declared.train.loop.data_seed = declared.chosen_data_seed();
+  std::vector<std::string> notes;
+  traits.resolve(schema, declared, {}, notes);
+  traits.check(schema, declared, /*needs_data=*/false);
+  const RowSettings& rows = declared.train.rows;
+  const bool names_rows = !rows.dataset_name.empty() || !rows.mix.empty();
+  if (!files.empty() && names_rows) {
+    throw UsageError(
+        fmt::format("{} and --{}: give one of them", files.front(), rows.mix.empty() ? "dataset_name" : "mix"));
+  }
+  return declared.train;
+}
+
+void inspect_rows(Schema& schema, DataCommandSettings& s, const std::string& job,
+                  const std::vector<std::string>& files) {
+  const bool is_sft = job == "sft";
+  refuse_groups(schema, {is_sft ? kOfLm : kOfSft, kOfSquad}, "read as " + job + " reads rows");
+  if (s.tokenizer.empty()) throw UsageError("--tokenizer FOLDER is missing: a model's folder, or a tokenizer.json");
+  const Environment environment = Environment::of_process();
+  const fs::path place = find_model_folder(s.tokenizer, environment);
+  const Tokenizer tokenizer = Tokenizer::load(place);
+  const RowTokenizer of_rows{tokenizer, is_folder(place) ? place : place.parent_path()};
+  const RowReport report =
+      report_on_rows(job, row_settings(schema, s, job, files), of_rows, environment, cache_folder_of(s), s.num_shown);
+  const bool in_colour = ::isatty(STDOUT_FILENO) != 0 && !environment.find("NO_COLOR");
+  print_out(s.as_json ? json_text(report_json(report), 2) + "\n" : report_text(report, in_colour));
+}
+
 int run_data(Schema& schema, DataCommandSettings& settings) {
-  if (settings.words.size() != 2 || settings.words.front() != "inspect") {
+  const RowSettings& rows = settings.of_jobs.train.rows;
+  const bool names_rows = !rows.dataset_name.empty() || !rows.mix.empty();
+  if (settings.words.empty() || settings.words.front() != "inspect" || (settings.words.size() < 2 && !names_rows)) {
     throw UsageError("expected: tessera data inspect PATH [options]; `tessera data --help` shows them");
   }
-  const fs::path path = settings.words.back();
-  // A folder that `datasets` saved is a folder too, but of text: the reader of text refuses it with advice.
-  if (is_folder(path) && !is_arrow_folder(path)) {
-    inspect_pictures(schema, path);
+  const std::vector<std::string> files(settings.words.begin() + 1, settings.words.end());
+  const bool is_job_given = !settings.job.empty();
+  // A folder that `datasets` saved is a folder too, but of text: the reader of SQuAD refuses it with advice.
+  if (files.size() == 1 && !is_job_given && !names_rows && is_folder(files[0]) && !is_arrow_folder(files[0])) {
+    inspect_pictures(schema, files[0]);
+    return 0;
+  }
+  const std::string job = is_job_given ? settings.job : job_for(settings, files);
+  if (job != "qa") {
+    inspect_rows(schema, settings, job, files);
   } else {
-    inspect_text(schema, settings, path);
+    if (files.size() != 1) throw UsageError("--job qa reads one file of SQuAD's: tessera data inspect FILE --job qa");
+    inspect_squad(schema, settings, files[0]);
   }
-  return 0;
-}
-
-struct TokenizeSettings {
-  std::string tokenizer;
-  bool decode = false, special_tokens = true;
-};
-
-std::string encode_line(const Tokenizer& tokenizer, const Json& line, bool special_tokens) {
-  if (!line.is_string()) throw UsageError("expected one JSON string");
-  return fmt::format("[{}]\n", fmt::join(tokenizer.encode(line.get_ref<const std::string&>(), special_tokens), ", "));
-}
-
-std::string decode_line(const Tokenizer& tokenizer, const Json& line, bool special_tokens) {
-  if (!line.is_array()) throw UsageError("expected one JSON array of token ids");
-  std::vector<std::int32_t> ids;
-  for (const Json& id : line) {
-    if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
-      throw UsageError(fmt::format("expected token ids, found {}", id.dump()));
-    }
-    if (id >= tokenizer.vocab_size()) {  // decode() leaves out unknown ids, as Hugging Face's does
-      throw UsageError(fmt::format("token id {} is beyond the tokenizer's vocabulary of {}: it is another tokenizer's",
-                                   id.dump(), tokenizer.vocab_size()));
-    }
-    ids.push_back(id.get<std::int32_t>());
-  }
-  return Json(tokenizer.decode(ids, !special_tokens)).dump() + "\n";
-}
-
-void declare(Schema& schema, TokenizeSettings& settings) {
-  schema.text(
-      "tokenizer", &settings.tokenizer,
-      "a tokenizer.json or tokenizer.model, a folder with one or with vocab.json and merges.txt, or a cached hub name",
-      {.aliases = {"tokenizer_name"}});
-  schema.boolean("decode", &settings.decode, "the reverse: arrays of ids to strings");
-  schema.boolean("special_tokens", &settings.special_tokens,
-                 "add the special tokens that the file asks for; with --decode, show them", {.preset = "true"});
-}
-
-int run_tokenize(Schema&, TokenizeSettings& settings) {
-  if (settings.tokenizer.empty()) throw UsageError("--tokenizer is missing: name a tokenizer.json or its folder");
-  const Tokenizer tokenizer = Tokenizer::load(find_model_folder(settings.tokenizer, Environment::of_process()));
-  std::string text;
-  for (std::int64_t number = 1; std::getline(std::cin, text); ++number) {
-    try {
-      const Json line = parse_json(text, "the line");
-      print_out(settings.decode ? decode_line(tokenizer, line, settings.special_tokens)
-                                : encode_line(tokenizer, line, settings.special_tokens));
-    } catch (const OutputError&) {
-      throw;
-    } catch (const Error& error) {
-      throw error.in_context(fmt::format("standard input, line {}", number));
-    }
-  }
-  if (std::cin.bad()) throw Error("cannot read standard input");
   return 0;
 }
 
@@ -217,14 +277,6 @@ Command data_command() {
                                              .summary = "inspect a data file or folder: what is in it, how it packs",
                                              .about = "inspect PATH: show what a data file or folder holds"},
                                             declare, run_data);
-}
-
-Command tokenize_command() {
-  return with_settings<TokenizeSettings>(
-      {.name = "tokenize",
-       .summary = "texts to token ids and back, one per line",
-       .about = "read one JSON string per line, print one JSON array of token ids per line"},
-      declare, run_tokenize);
 }
 
 }  // namespace tessera

@@ -48,6 +48,7 @@ class Setting {
           std::int64_t highest = std::numeric_limits<std::int64_t>::max());
 
   const std::string& name() const { return name_; }
+  const std::string& group() const { return group_; }  // its heading in --help
   Source source() const { return source_; }
   bool is_secret() const { return traits_.is_secret; }
   bool is_hidden() const { return traits_.is_hidden; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -14,12 +15,14 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "data/loading/mixed_rows.h"
+#include "data/loading/text_batches.h"
 #include "data/rows/row_files.h"
 #include "data/text/corpus.h"
 #include "data/text/numpy_permutation.h"
 #include "data/text/token_cache.h"
 #include "jobs/run_plan.h"
 #include "jobs/text_job.h"
+#include "jobs/text_model.h"
 #include "listeners/console.h"
 #include "settings/load.h"
 #include "settings/shared.h"
@@ -29,6 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Numbers = std::vector<std::int64_t>;
+using Paths = std::vector<fs::path>;
 
 // Files are tokenised by all cores of a host: its ranks share them.
 int threads_of_rank(const World& world) {
@@ -36,10 +40,10 @@ int threads_of_rank(const World& world) {
   return std::max(1, num_cores / ranks_of_node(world));
 }
 
-// Shown by rank 0, once it takes longer than a moment.
+// Shown once it takes longer than a moment.
 class TokenisingProgress {
  public:
-  explicit TokenisingProgress(const World& world) : console_(Console::of_process()), is_shown_(world.rank() == 0) {}
+  explicit TokenisingProgress(bool is_shown) : console_(Console::of_process()), is_shown_(is_shown) {}
   ~TokenisingProgress() {
     if (is_shown_) console_.clear_progress();
   }
@@ -71,55 +75,91 @@ class TokenisingProgress {
   double begun_ = steady_seconds(), last_shown_ = begun_;
 };
 
-struct LoadedRows {
-  TextRows training;
-  std::optional<TextRows> evaluation;
-};
-
-std::vector<PlacedRow> first_rows_of(const std::vector<fs::path>& files) {
-  const auto stream = open_rows(files);
-  while (auto block = stream->next()) {
-    std::vector<PlacedRow> rows = stream->parse(*block);
-    if (!rows.empty()) return rows;
-  }
-  throw UsageError(fmt::format("{}: there are no rows", files.front().string()));
-}
+// Of a .txt that is a document; a longer one becomes several, at ends of lines, so that all cores tokenise it.
+constexpr std::size_t kDocumentBytes = std::size_t{1} << 20;
 
 class RowLoader {
  public:
-  RowLoader(const TrainSettings& settings, const OpenedModel& model, const ChooseEncoding& choose,
-            const Environment& environment, const World& world)
-      : settings_(settings), model_(model), choose_(choose), environment_(environment), world_(world) {}
+  RowLoader(const TrainSettings& settings, const Tokenizer& tokenizer, const ChooseEncoding& choose,
+            const Environment& environment, const RowLoading& how)
+      : settings_(settings), tokenizer_(tokenizer), choose_(choose), environment_(environment), how_(how) {
+    const TextUnit unit = settings.rows.text_unit;
+    cutting_.text = unit == TextUnit::kDocument ? RowCutting::Text::kWhole
+                    : unit == TextUnit::kLine   ? RowCutting::Text::kLineWithEnd
+                                                : RowCutting::Text::kLine;
+    if (unit == TextUnit::kDocument) cutting_.block_bytes = kDocumentBytes;
+  }
 
   LoadedRows load() {
     const RowSettings& rows = settings_.rows;
-    const TokenRows tokens = rows.mix.empty() ? tokens_of(training_names(), rows.train_split) : tokens_of_mix();
+    const TokenRows tokens = rows.mix.empty() ? tokens_of(training_files()) : tokens_of_mix();
     Numbers chosen = rows.mix.empty() ? all_of(tokens) : drawn_;
     std::optional<TextRows> evaluation;
-    if (const std::vector<std::string> names = evaluation_names(); !names.empty()) {
-      const TokenRows others = tokens_of(names, rows.test_split);
-      evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples), rows.eval_packing);
+    if (const Paths files = evaluation_files(); !files.empty()) {
+      const TokenRows others = tokens_of(files);
+      evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples, "--max_eval_samples"),
+                          rows.eval_packing);
     } else if (rows.validation_percent > 0) {
+      // Rounded as datasets rounds train[:5%], halves to the even number.
       const auto num_first =
-          static_cast<std::int64_t>(static_cast<double>(chosen.size()) * rows.validation_percent / 100);
+          static_cast<std::int64_t>(std::nearbyint(rows.validation_percent * static_cast<double>(chosen.size()) / 100));
       const Numbers first(chosen.begin(), chosen.begin() + num_first);
       chosen.erase(chosen.begin(), chosen.begin() + num_first);
-      say(fmt::format("the first {} of {} rows are for evaluations (--validation_split_percentage {:g})", num_first,
-                      num_first + std::ssize(chosen), rows.validation_percent));
-      evaluation = packed(tokens, limited(first, settings_.data.max_eval_samples), rows.eval_packing);
+      if (first.empty()) {
+        throw UsageError(fmt::format("--validation_split_percentage {:g}: of {} rows that is none to evaluate on",
+                                     rows.validation_percent, chosen.size()));
+      }
+      how_.say(fmt::format("the first {} of {} rows are for evaluations (--validation_split_percentage {:g})",
+                           num_first, num_first + std::ssize(chosen), rows.validation_percent));
+      evaluation =
+          packed(tokens, limited(first, settings_.data.max_eval_samples, "--max_eval_samples"), rows.eval_packing);
     }
-    return {packed(tokens, limited(std::move(chosen), settings_.data.max_train_samples), rows.packing), evaluation};
+    TextRows training = packed(
+        tokens, limited(std::move(chosen), settings_.data.max_train_samples, "--max_train_samples"), rows.packing);
+    return {std::move(training), std::move(evaluation), std::move(sources_)};
   }
 
  private:
-  std::vector<std::string> training_names() const {
-    const std::string& files = settings_.data.train_file;
-    return files.empty() ? std::vector{settings_.rows.dataset_name} : split(files, ',');
+  static std::vector<std::string> names_in(const std::string& list) {
+    return texts_of(split(list, ','), [](const std::string& name) { return std::string(trim(name)); });
   }
-  std::vector<std::string> evaluation_names() const {
-    if (!settings_.data.validation_file.empty()) return split(settings_.data.validation_file, ',');
+  Paths training_files() const {
     const RowSettings& rows = settings_.rows;
-    return rows.test_split.empty() ? std::vector<std::string>() : std::vector{rows.dataset_name};
+    std::vector<std::string> names = {rows.dataset_name};
+    if (!settings_.data.train_file.empty()) names = names_in(settings_.data.train_file);
+    if (!rows.mix.empty()) names = texts_of(parse_mix(rows.mix), [](const auto& each) { return each.file.string(); });
+    return find_row_files(names, environment_, rows.train_split);
+  }
+
+  // None: nobody named any, or the data set has no such split, in whose place a share of the training rows can stand.
+  Paths evaluation_files() const {
+    const RowSettings& rows = settings_.rows;
+    const std::string& validation = settings_.data.validation_file;
+    if (validation.empty() && rows.test_split.empty()) return {};
+    const std::vector<std::string> names = validation.empty() ? std::vector{rows.dataset_name} : names_in(validation);
+    Paths files;
+    try {
+      files = find_row_files(names, environment_, rows.test_split);
+      if (rows.validation_percent > 0 && files == training_files()) return {};  // their names tell no splits
+    } catch (const UsageError&) {
+      if (rows.validation_percent == 0) throw;
+    }
+    const bool is_meant = validation.empty() && rows.test_split == rows.train_split;
+    if (!is_meant) refuse_training_files(files, names);
+    return files;
+  }
+
+  // A folder whose files tell no splits gives all of them for each. Who names a file itself means it.
+  void refuse_training_files(const Paths& evaluation, const std::vector<std::string>& names) const {
+    const Paths training = training_files();
+    for (const fs::path& file : evaluation) {
+      const bool is_trained_on = std::ranges::find(training, file) != training.end();
+      if (!is_trained_on || std::ranges::find(names, file.string()) != names.end()) continue;
+      throw UsageError(
+          fmt::format("{}: {} is trained on, and would be what is evaluated, too: name the files of each "
+                      "by --train_file and --validation_file",
+                      join(names, ", "), file.string()));
+    }
   }
 
   static Numbers all_of(const TokenRows& tokens) {
@@ -127,8 +167,9 @@ class RowLoader {
     std::iota(rows.begin(), rows.end(), std::int64_t{0});
     return rows;
   }
-  Numbers limited(Numbers rows, std::int64_t most) const {
+  Numbers limited(Numbers rows, std::int64_t most, const char* setting) const {
     if (most == 0) return rows;
+    if (most > std::ssize(rows)) how_.say(fmt::format("{} {}: there are only {} rows", setting, most, rows.size()));
     const auto& seed = settings_.data.subset_seed;
     Numbers places = rows_of({most, seed.has_value(), static_cast<std::uint64_t>(seed.value_or(0))}, std::ssize(rows));
     for (std::int64_t& place : places) place = rows[static_cast<std::size_t>(place)];
@@ -145,12 +186,21 @@ class RowLoader {
       return TextRows(tokens, one_by_one(lengths).of_rows(rows));
     }
     const bool crosses = settings_.rows.attention_across_documents;
+    const WrapOptions wrapping = {
+        .max_length = max_length, .rows_per_group = crosses ? kRowsPerGroup : 0, .drops_rest = crosses};
     PackedRows bins = how == Packing::kWrapped
-                          ? pack_wrapped(lengths, {.max_length = max_length, .drops_rest = crosses})
+                          ? pack_wrapped(lengths, wrapping)
                           : pack_best_fit(lengths, max_length, static_cast<std::uint64_t>(settings_.loop.data_seed));
-    say(fmt::format("packed: {} rows as {} of at most {} tokens, {:.2f} % of whose positions stay empty", rows.size(),
-                    bins.size(), max_length, 100 * share_unfilled(bins, max_length)));
-    return TextRows(tokens, std::move(bins).of_rows(rows), crosses);
+    // Whole rows count, unless they are single tokens: what counts of them need not be read.
+    bins = counted_bins(tokens, std::move(bins).of_rows(rows), {crosses, how != Packing::kWrapped});
+    how_.say(fmt::format("packed: {} rows as {} of at most {} tokens, {:.2f} % of whose positions stay empty",
+                         rows.size(), bins.size(), max_length, 100 * share_unfilled(bins, max_length)));
+    if (bins.size() == 0) {
+      throw UsageError(fmt::format("{} rows with {} tokens give no row of {} tokens that can be trained on{}",
+                                   rows.size(), std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}),
+                                   max_length, crosses ? ": give a smaller --max_length" : ""));
+    }
+    return TextRows(tokens, std::move(bins), crosses);
   }
   static PackedRows one_by_one(const std::vector<std::int32_t>& lengths) {
     Numbers offsets(lengths.size() + 1);
@@ -160,25 +210,31 @@ class RowLoader {
     return {std::move(offsets), std::move(pieces)};
   }
 
-  TokenRows tokens_of(const std::vector<std::string>& names, const std::string& split) const {
-    return tokens_of(find_row_files(names, environment_, split));
-  }
-
-  TokenRows tokens_of(const std::vector<fs::path>& files) const {
-    const RowEncoding encoding = choose_(first_rows_of(files));
-    TokenisingProgress progress(world_);
-    CorpusSettings how{.tokenizer_hash = model_.tokenizer.content_hash(),
-                       .encoder = encoding.description,
-                       .cache_folder = default_cache_folder(environment_),
-                       .num_threads = threads_of_rank(world_)};
+  TokenRows tokens_of(const Paths& files) {
+    const RowEncoding encoding = encoding_of(files);
+    TokenisingProgress progress(how_.shows_progress);
+    CorpusSettings how{.tokenizer_hash = tokenizer_.content_hash(),
+                       .encoder = encoding.description + " " + std::to_string(static_cast<int>(cutting_.text)),
+                       .cache_folder = how_.cache_folder,
+                       .num_threads = how_.num_threads};
     how.on_progress = [&](const CorpusProgress& done) { progress.show(done); };
-    TokenRows rows = load_corpus([&] { return open_rows(files); }, encoding.encode, how).rows;
+    TokenRows rows = load_corpus([&] { return open_rows(files, cutting_); }, encoding.encode, how).rows;
     const std::string name = files.size() == 1
                                  ? files.front().string()
                                  : fmt::format("{} and {} more", files.front().string(), files.size() - 1);
     report(name, encoding.kind, rows.counts());
-    check_rows(rows, *model_.model, name);
+    sources_.push_back({name, files, cutting_, encoding, rows});
+    if (how_.check) how_.check(sources_.back());
     return rows;
+  }
+
+  RowEncoding encoding_of(const Paths& files) const {
+    const std::vector<PlacedRow> first_rows = first_rows_of(files, cutting_);
+    try {
+      return choose_(first_rows);
+    } catch (const Error& error) {
+      throw error.in_context(files.front().string());
+    }
   }
 
   TokenRows tokens_of_mix() {
@@ -186,7 +242,7 @@ class RowLoader {
     Numbers sizes;
     std::vector<double> weights;
     for (const WeightedFile& each : parse_mix(settings_.rows.mix)) {
-      all.push_back(tokens_of({each.file.string()}, settings_.rows.train_split));
+      all.push_back(tokens_of(find_row_files({each.file.string()}, environment_, settings_.rows.train_split)));
       sizes.push_back(all.back().size());
       weights.push_back(each.weight);
     }
@@ -203,52 +259,86 @@ class RowLoader {
       text += fmt::format("; {} were cut to --max_length {}", counts.num_truncated, settings_.data.max_length);
     }
     if (counts.num_dropped > 0) text += fmt::format("; {} were left out: nothing in them counts", counts.num_dropped);
-    say(text);
+    how_.say(text);
     if (counts.num_rows == 0) throw UsageError(fmt::format("{}: no row is left to train on", name));
-  }
-  void say(const std::string& text) const {
-    if (world_.rank() == 0) log_info("{}", text);
   }
 
   const TrainSettings& settings_;
-  const OpenedModel& model_;
+  const Tokenizer& tokenizer_;
   const ChooseEncoding& choose_;
   const Environment& environment_;
-  const World& world_;
+  const RowLoading& how_;
+  RowCutting cutting_;
+  std::vector<RowSource> sources_;
   Numbers drawn_;  // of a mix
 };
 
 }  // namespace
 
-std::unique_ptr<OpenJob> open_row_job(World& world, TrainSettings&& settings, OpenedModel&& model,
-                                      const ChooseEncoding& choose, const Environment& environment) {
-  LoadedRows loaded = RowLoader(settings, model, choose, environment, world).load();
+std::vector<PlacedRow> first_rows_of(const std::vector<fs::path>& files, const RowCutting& cutting) {
+  const auto stream = open_rows(files, cutting);
+  while (auto block = stream->next()) {
+    std::vector<PlacedRow> rows = stream->parse(*block);
+    if (!rows.empty()) return rows;
+  }
+  throw UsageError(fmt::format("{}: there are no rows", files.front().string()));
+}
+
+LoadedRows load_rows(const TrainSettings& settings, const Tokenizer& tokenizer, const ChooseEncoding& choose,
+                     const Environment& environment, const RowLoading& how) {
+  return RowLoader(settings, tokenizer, choose, environment, how).load();
+}
+
+std::unique_ptr<OpenJob> open_row_job(World& world, const LoadedTrainSettings& run,
+                                      const std::optional<fs::path>& checkpoint, MakeEncoding encoding) {
+  TrainSettings settings = run.settings;
+  const Environment& environment = run.request.environment;
+  OpenedModel model = open_text_model(settings, environment);
+  if (checkpoint) model.weights_folder = *checkpoint;
+  const ChooseEncoding choose = encoding(settings, {model.tokenizer, model.tokenizer_folder}, environment);
+  RowLoading how{.num_threads = threads_of_rank(world),
+                 .cache_folder = default_cache_folder(environment),
+                 .shows_progress = world.rank() == 0};
+  how.say = [&](const std::string& text) {
+    if (world.rank() == 0) log_info("{}", text);
+  };
+  how.check = [&](const RowSource& source) { check_rows(source.tokens, *model.model, source.name); };
+  LoadedRows loaded = load_rows(settings, model.tokenizer, choose, environment, how);
   settle(settings, model, loaded.training, world);
   return std::make_unique<TextJob>(world, std::move(settings), std::move(model), std::move(loaded.training),
                                    std::move(loaded.evaluation));
 }
 
 void declare_row_files(Schema& schema, DeclaredSettings& s) {
-  RowSettings& rows = s.train.rows;
   schema.text("train_file", &s.train.data.train_file,
               "rows to train on: files, folders or patterns, separated by commas (.json, .jsonl, .csv, .txt, .parquet, "
               ".arrow; also .gz)");
   schema.text("validation_file", &s.train.data.validation_file, "rows to evaluate on, named as those to train on");
+  declare_rows(schema, s);
+  schema.integer("subset_seed", &s.subset_seed, "choose rows as datasets' shuffle(seed) does; -1: the first ones",
+                 {.preset = "-1", .at_least = -1});
+}
+
+void declare_rows(Schema& schema, DeclaredSettings& s) {
+  RowSettings& rows = s.train.rows;
   schema.text("dataset_name", &rows.dataset_name,
               "a folder of files, or a data set's name on the hub that the local cache holds, with its splits");
   schema.text("dataset_train_split", &rows.train_split, "split of --dataset_name to train on", {.preset = "train"});
-  schema.text("dataset_test_split", &rows.test_split, "split of --dataset_name to evaluate on, where that is asked for",
-              {.preset = "test"});
+  schema.text("dataset_test_split", &rows.test_split,
+              "split of --dataset_name to evaluate on, where that is asked for; none: test, of lm validation");
   schema.text("mix", &rows.mix, "files drawn by weight, in place of --train_file: a.jsonl=0.7,b.jsonl=0.3");
-  schema.integer("subset_seed", &s.subset_seed, "choose rows as datasets' shuffle(seed) does; -1: the first ones",
-                 {.preset = "-1", .at_least = -1});
+  schema.integer("max_length", &s.train.data.max_length,
+                 "tokens per row: sft cuts longer ones, lm cuts documents into rows of it and packs them",
+                 {.preset = "1024", .at_least = 1, .at_most = 1 << 24, .aliases = {"max_seq_length", "block_size"}});
+  schema.text("text_column_name", &rows.text_column, "the column of plain text, where rows have several",
+              {.preset = "text", .aliases = {"dataset_text_field"}});
 }
 
 void check_row_files(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
   const RowSettings& rows = s.train.rows;
   std::vector<std::string> given;
   for (const char* name : {"train_file", "dataset_name", "mix"}) {
-    if (!schema.at(name).text().empty()) given.push_back(shown(schema, name));
+    if (schema.has(name) && !schema.at(name).text().empty()) given.push_back(shown(schema, name));
   }
   if (given.size() > 1) throw UsageError(fmt::format("{}: give one of them", join(given, " and ")));
   if (given.empty() && needs_data) {
@@ -259,11 +349,18 @@ void check_row_files(const Schema& schema, const DeclaredSettings& s, bool needs
 
 void resolve_row_files(Schema& schema, DeclaredSettings& s, const Resolution&, std::vector<std::string>&) {
   RowSettings& rows = s.train.rows;
-  const bool is_asked = schema.at("eval_strategy").is_set() || s.do_eval || s.train.evaluation.on_start;
+  if (rows.test_split.empty()) rows.test_split = "test";
+  // `tessera data inspect` has no evaluations: there whoever names the rows asks for them.
+  const auto is_set = [&](const char* name) { return schema.has(name) && schema.at(name).is_set(); };
+  const bool wants_strategy = is_set("eval_strategy") && schema.at("eval_strategy").text() != "no";
+  const bool is_asked = schema.has("eval_strategy")
+                            ? wants_strategy || s.do_eval || s.train.evaluation.on_start
+                            : is_set("dataset_test_split") || is_set("validation_split_percentage");
   const bool has_file = !s.train.data.validation_file.empty();
   if (!is_asked || has_file) rows.validation_percent = 0;
-  if (!is_asked || has_file || rows.dataset_name.empty()) rows.test_split.clear();
-  if (!rows.test_split.empty()) rows.validation_percent = 0;
+  const bool means_a_share = is_set("validation_split_percentage") && !is_set("dataset_test_split");
+  if (!is_asked || has_file || rows.dataset_name.empty() || means_a_share) rows.test_split.clear();
+  if (is_set("dataset_test_split")) rows.validation_percent = 0;
 }
 
 bool has_evaluation_rows(const TrainSettings& settings) {

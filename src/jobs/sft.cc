@@ -11,6 +11,7 @@
 #include "data/templates/find_chat_template.h"
 #include "data/text/sft_encoder.h"
 #include "jobs/row_files.h"
+#include "jobs/text_model.h"
 #include "settings/load.h"
 #include "weights/model_folder.h"
 
@@ -19,25 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void declare_sft_rows(Schema& schema, DeclaredSettings& s) {
-  RowSettings& rows = s.train.rows;
+void declare_sft_data(Schema& schema, DeclaredSettings& s) {
   declare_row_files(schema, s);
-  schema.text("columns", &rows.columns, "the files' names of columns: prompt=question,completion=answer");
-  schema.integer("max_length", &s.train.data.max_length, "tokens per row; longer ones are cut",
-                 {.preset = "1024", .at_least = 1, .at_most = 1 << 24, .aliases = {"max_seq_length"}});
-  schema.boolean("completion_only_loss", &rows.completion_only,
-                 "count completions alone, not their prompts; of rows without a prompt everything counts",
-                 {.preset = "true"});
-  schema.boolean("assistant_only_loss", &rows.assistant_only, "of conversations, count what the assistant says alone");
-  schema.text("chat_template_path", &rows.chat_template_path,
-              "a Jinja file, or a folder whose tokenizer has a chat template, in place of the model's");
-  schema.boolean("packing", &s.packs, "put several rows into one of max_length tokens; none sees another");
-  schema.word(
-      "packing_strategy", &s.packing, {"bfd", "bfd_split", "wrapped"},
-      "bfd: best fit, longer rows are cut; bfd_split: what is cut off goes into other rows; wrapped: rows are cut "
-      "wherever max_length ends",
-      {.preset = "bfd"});
-  schema.boolean("eval_packing", &s.packs_evaluation, "the same for evaluations; none: as in training");
+  declare_sft_rows(schema, s);
 }
 
 void resolve_sft(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {
@@ -46,6 +31,9 @@ void resolve_sft(Schema& schema, DeclaredSettings& s, const Resolution& how, std
   rows.packing = s.packs ? strategy : Packing::kNone;
   const bool packs_evaluation = schema.at("eval_packing").is_set() ? s.packs_evaluation : s.packs;
   rows.eval_packing = packs_evaluation ? strategy : Packing::kNone;
+  if (rows.columns.empty() && rows.text_column != "text") {
+    follow(schema, "columns", "text=" + rows.text_column, "text_column_name");
+  }
   resolve_row_files(schema, s, how, notes);
 }
 
@@ -65,42 +53,65 @@ Json tokenizer_config_in(const fs::path& folder) {
   return is_there(file) ? read_json_file(file) : Json::object();
 }
 
-std::optional<FoundTemplate> template_of(const TrainSettings& settings, const OpenedModel& model,
+std::optional<FoundTemplate> template_of(const TrainSettings& settings, const RowTokenizer& tokenizer,
                                          const Environment& environment) {
   const std::string& path = settings.rows.chat_template_path;
-  if (path.empty()) return find_chat_template(model.tokenizer_folder, tokenizer_config_in(model.tokenizer_folder));
+  if (path.empty()) return find_chat_template(tokenizer.folder, tokenizer_config_in(tokenizer.folder));
   if (is_file(path)) return FoundTemplate{read_file(path), path};
-  const fs::path folder = find_model_folder(path, environment);
-  auto found = find_chat_template(folder, tokenizer_config_in(folder));
-  if (!found) throw UsageError(fmt::format("--chat_template_path {}: it has no chat template", path));
-  return found;
+  const std::string setting = "--chat_template_path " + path;
+  try {
+    const fs::path folder = find_model_folder(path, environment);
+    if (auto found = find_chat_template(folder, tokenizer_config_in(folder))) return found;
+  } catch (const Error& error) {
+    throw error.in_context(setting);
+  }
+  throw UsageError(setting + ": it has no chat template");
 }
 
 std::unique_ptr<OpenJob> open_sft(World& world, const LoadedTrainSettings& run,
                                   const std::optional<fs::path>& checkpoint) {
-  TrainSettings settings = run.settings;
-  const Environment& environment = run.request.environment;
-  OpenedModel model = open_text_model(settings, environment);
-  if (checkpoint) model.weights_folder = *checkpoint;
-  const RowSettings& rows = settings.rows;
-  const bool cuts = rows.packing == Packing::kNone || rows.packing == Packing::kBestFit;
-  const SftEncoder encoder(model.tokenizer, template_of(settings, model, environment),
-                           special_token_texts(model.tokenizer_folder, tokenizer_config_in(model.tokenizer_folder)),
-                           {.max_length = settings.data.max_length,
-                            .overflow = cuts                              ? SftOverflow::kCut
-                                        : rows.packing == Packing::kSplit ? SftOverflow::kSplit
-                                                                          : SftOverflow::kKeep,
-                            .completion_only = rows.completion_only,
-                            .assistant_only = rows.assistant_only});
-  const ChooseEncoding choose = [&](const std::vector<PlacedRow>& first_rows) {
-    const auto form = std::make_shared<const RowForm>(RowForm::find(first_rows, parse_columns(rows.columns)));
-    return RowEncoding{[form, &encoder](const PlacedRow& row) { return encoder.encode(form->read(row.values)); },
-                       encoder.description() + " " + form->text() + " " + rows.columns, form->text()};
-  };
-  return open_row_job(world, std::move(settings), std::move(model), choose, environment);
+  return open_row_job(world, run, checkpoint, sft_encoding);
 }
 
 }  // namespace
+
+void declare_sft_rows(Schema& schema, DeclaredSettings& s) {
+  RowSettings& rows = s.train.rows;
+  schema.text("columns", &rows.columns, "the files' names of columns: prompt=question,completion=answer");
+  schema.boolean("completion_only_loss", &rows.completion_only,
+                 "count completions alone, not their prompts; of rows without a prompt everything counts",
+                 {.preset = "true"});
+  schema.boolean("assistant_only_loss", &rows.assistant_only, "of conversations, count what the assistant says alone");
+  schema.text("chat_template_path", &rows.chat_template_path,
+              "a Jinja file, or a folder whose tokenizer has a chat template, in place of the model's");
+  schema.boolean("packing", &s.packs, "put several rows into one of max_length tokens; none sees another");
+  schema.word(
+      "packing_strategy", &s.packing, {"bfd", "bfd_split", "wrapped"},
+      "bfd: best fit, longer rows are cut; bfd_split: what is cut off goes into other rows; wrapped: rows are cut "
+      "wherever max_length ends",
+      {.preset = "bfd"});
+  schema.boolean("eval_packing", &s.packs_evaluation, "the same for evaluations; none: as in training");
+}
+
+ChooseEncoding sft_encoding(const TrainSettings& settings, const RowTokenizer& tokenizer,
+                            const Environment& environment) {
+  const RowSettings& rows = settings.rows;
+  const bool cuts = rows.packing == Packing::kNone || rows.packing == Packing::kBestFit;
+  const SftOptions options = {.max_length = settings.data.max_length,
+                              .overflow = cuts                              ? SftOverflow::kCut
+                                          : rows.packing == Packing::kSplit ? SftOverflow::kSplit
+                                                                            : SftOverflow::kKeep,
+                              .completion_only = rows.completion_only,
+                              .assistant_only = rows.assistant_only};
+  const auto encoder = std::make_shared<const SftEncoder>(
+      tokenizer.tokenizer, template_of(settings, tokenizer, environment),
+      special_token_texts(tokenizer.folder, tokenizer_config_in(tokenizer.folder)), options);
+  return [encoder, columns = rows.columns](const std::vector<PlacedRow>& first_rows) {
+    const auto form = std::make_shared<const RowForm>(RowForm::find(first_rows, parse_columns(columns)));
+    return RowEncoding{[form, encoder](const PlacedRow& row) { return encoder->encode(form->read(row.values)); },
+                       encoder->description() + " " + form->text() + " " + columns, form->text()};
+  };
+}
 
 Job sft() {
   JobTraits traits;
@@ -116,8 +127,9 @@ Job sft() {
   traits.presets.logging_steps = "10";
   traits.presets.output_dir = "./sft-finetuned";
   traits.metrics = {"loss"};
+  traits.foreign = sft_arguments();
   traits.declare_model = declare_text_model;
-  traits.declare_data = declare_sft_rows;
+  traits.declare_data = declare_sft_data;
   traits.evaluation_setting = "--validation_file";
   traits.has_evaluation_data = has_evaluation_rows;
   traits.resolve = resolve_sft;

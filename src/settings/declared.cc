@@ -80,10 +80,7 @@ void declare_loop(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
               {.preset = "3", .at_least = 0, .at_most = 1e9, .aliases = {"epochs"}, .environment = {"NUM_EPOCHS"}});
   schema.integer("max_steps", &loop.max_steps, "number of updates, overrides --num_train_epochs; -1: use the epochs",
                  {.preset = "-1", .at_least = -1});
-  schema.integer("seed", &loop.seed, "seed of every random number: weights, dropout, data order",
-                 {.preset = "42", .at_least = 0, .at_most = 4294967295.0});
-  schema.integer("data_seed", &s.data_seed, "seed of the data order; -1: --seed",
-                 {.preset = "-1", .at_least = -1, .at_most = 4294967295.0});
+  shared::seeds(schema, &loop.seed, &s.data_seed);
   schema.boolean("full_determinism", &loop.full_determinism,
                  "give the same bits in every run on the same GPUs, at some cost; CPU ranks always do");
   shared::gradient_checkpointing(schema, &loop.gradient_checkpointing);
@@ -280,14 +277,37 @@ void declare_reports(Schema& schema, DeclaredSettings& s) {
 
 // In the order in which they come to mind. A job has most of them.
 void declare_most_used(Schema& schema, const JobTraits& job) {
-  schema.most_used(
-      {"model_name_or_path", "config_name", "train_file", "validation_file", "dataset_name", "data_dir", "max_length",
-       "label_mode", "packing", "assistant_only_loss", "output_dir", "num_train_epochs", "max_steps", "learning_rate",
-       "per_device_train_batch_size", "gradient_accumulation_steps", "bf16", "strategy", "gradient_checkpointing",
-       "offload_optimizer", "gpu_memory", "eval_strategy", "save_strategy", "resume_from_checkpoint", "logging_steps",
-       "report_to", "monitor", "deepspeed", "dry_run"},
-      {fmt::format("tessera train {} {}", job.name, job.example),
-       fmt::format("tessera launch --nproc_per_node 2 train {} --strategy full_shard ...", job.name)});
+  schema.most_used({"model_name_or_path",
+                    "config_name",
+                    "train_file",
+                    "validation_file",
+                    "dataset_name",
+                    "data_dir",
+                    "max_length",
+                    "label_mode",
+                    "packing",
+                    "assistant_only_loss",
+                    "output_dir",
+                    "num_train_epochs",
+                    "max_steps",
+                    "learning_rate",
+                    "per_device_train_batch_size",
+                    "gradient_accumulation_steps",
+                    "bf16",
+                    "strategy",
+                    "gradient_checkpointing",
+                    "offload_optimizer",
+                    "gpu_memory",
+                    "eval_strategy",
+                    "save_strategy",
+                    "resume_from_checkpoint",
+                    "logging_steps",
+                    "report_to",
+                    "monitor",
+                    "deepspeed",
+                    "dry_run"},
+                   {fmt::format("tessera train {} {}", job.name, job.example),
+                    fmt::format("tessera launch --nproc_per_node 2 train {} --strategy full_shard ...", job.name)});
 }
 
 }  // namespace
@@ -307,7 +327,7 @@ void declare(Schema& schema, const JobTraits& job, DeclaredSettings& s) {
   declare_evaluation(schema, job, s);
   declare_output(schema, job, s);
   declare_reports(schema, s);
-  declare_foreign(schema);
+  declare_foreign(schema, job);
 }
 
 }  // namespace tessera

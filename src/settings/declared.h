@@ -33,10 +33,10 @@ struct DeclaredSettings {
   int initial_scale_power = 16;
   std::int64_t train_batch_size = 0, samples_per_rank = 0, subset_seed = -1, data_seed = -1;
   double layers_per_rank = 0;
+  std::int64_t chosen_data_seed() const { return data_seed < 0 ? train.loop.seed : data_seed; }
   // Of sft and lm.
   bool packs = false, packs_evaluation = false;
   enum class PackingWord { kBestFit, kSplit, kWrapped } packing = PackingWord::kBestFit;
-  std::string text_column;
 };
 
 // Presets that differ between jobs, as a user would write them.
@@ -47,6 +47,20 @@ struct JobPresets {
   std::string optim, momentum = "0", scheduler = "linear";
   std::string save_strategy, logging_steps = "500", output_dir;
   std::string num_workers = "0";
+};
+
+// An argument of Hugging Face's programs that is not a setting of Tessera, and what happens to it. Users bring command
+// lines with dozens of them. One that changes nothing here is accepted, and a note says why. One that asks for
+// a missing feature is refused with advice, unless it turns the feature off (`--push_to_hub False`).
+struct ForeignArgument {
+  enum class Form { kBool, kNumber, kText };
+  const char* name;
+  Form form;
+  const char* reason;  // why it changes nothing, or what to do instead
+  // Of one that is refused: values that are accepted all the same, separated by |. nullptr: accepted without effect.
+  const char* neutral = nullptr;
+  bool is_secret = false;
+  bool is_refused() const { return neutral != nullptr; }
 };
 
 // What a job adds to the settings: names, presets, settings of its own. jobs/ has one of these per job.
@@ -60,6 +74,8 @@ struct JobTraits {
   bool has_buffers = false;          // batch norm's statistics, which stay float32
   bool deals_rows = false;           // ranks take rows in turn, as torch's DistributedSampler does; else batches
   std::vector<std::string> metrics;  // of --metric_for_best_model
+  // Besides foreign_arguments() and other_words(): those of the programs whose users have this job.
+  std::vector<ForeignArgument> foreign{};
 
   // Each of the functions below may be left out.
   using Declare = std::function<void(Schema&, DeclaredSettings&)>;
@@ -84,28 +100,17 @@ struct JobTraits {
 // Declares all settings, including the job's own, with the job's presets. `s` must outlive the schema.
 void declare(Schema& schema, const JobTraits& job, DeclaredSettings& s);
 
-// An argument of Hugging Face's TrainingArguments that is not a setting of Tessera, and what happens to it. Users bring
-// command lines with dozens of them. One that changes nothing here is accepted, and a note says why. One that asks for
-// a missing feature is refused with advice, unless it turns the feature off (`--push_to_hub False`).
-struct ForeignArgument {
-  enum class Form { kBool, kNumber, kText };
-  const char* name;
-  Form form;
-  const char* reason;  // why it changes nothing, or what to do instead
-  // Of one that is refused: values that are accepted all the same, separated by |. nullptr: accepted without effect.
-  const char* neutral = nullptr;
-  bool is_secret = false;
-  bool is_refused() const { return neutral != nullptr; }
-};
-
-const std::vector<ForeignArgument>& foreign_arguments();
+const std::vector<ForeignArgument>& foreign_arguments();  // of TrainingArguments: every job knows them
 // The same for words of other trainers.
 const std::vector<ForeignArgument>& other_words();
+// Of trl's sft script, of run_clm, and of trl's dpo script, which is refused.
+std::vector<ForeignArgument> sft_arguments();
+std::vector<ForeignArgument> lm_arguments();
 
-// Adds them, but for those that a job has as its own to the schema, hidden from the help.
-void declare_foreign(Schema& schema);
+// Adds them, but for those that a job has as its own, to the schema, hidden from the help.
+void declare_foreign(Schema& schema, const JobTraits& job);
 
 // Call after all sources are read. Throws UsageError for a refused argument; one note lists the accepted ones.
-void check_foreign(const Schema& schema, std::vector<std::string>& notes);
+void check_foreign(const Schema& schema, const JobTraits& job, std::vector<std::string>& notes);
 
 }  // namespace tessera

@@ -181,7 +181,7 @@ const std::vector<ForeignArgument>& other_words() {
   return kOtherWords;
 }
 
-void declare_foreign(Schema& schema) {
+void declare_foreign(Schema& schema, const JobTraits& job) {
   const auto declare = [&](const ForeignArgument& argument) {
     if (schema.has(argument.name)) return;  // some job has it as a setting of its own
     const SettingTraits traits = {.is_secret = argument.is_secret, .is_hidden = true};
@@ -189,11 +189,12 @@ void declare_foreign(Schema& schema) {
     if (argument.form == A::kNumber) schema.real(argument.name, &schema.keep<double>(), "", traits);
     if (argument.form == A::kText) schema.text(argument.name, &schema.keep<std::string>(), "", traits);
   };
+  for (const ForeignArgument& argument : job.foreign) declare(argument);
   for (const ForeignArgument& argument : kArguments) declare(argument);
   for (const ForeignArgument& argument : kOtherWords) declare(argument);
 }
 
-void check_foreign(const Schema& schema, std::vector<std::string>& notes) {
+void check_foreign(const Schema& schema, const JobTraits& job, std::vector<std::string>& notes) {
   std::vector<std::string> accepted;
   const auto check = [&](const ForeignArgument& argument) {
     const Setting& setting = schema.at(argument.name);
@@ -205,6 +206,7 @@ void check_foreign(const Schema& schema, std::vector<std::string>& notes) {
           fmt::format("--{}={} ({}): {}", argument.name, setting.shown_text(), setting.origin(), argument.reason));
     }
   };
+  for (const ForeignArgument& argument : job.foreign) check(argument);
   for (const ForeignArgument& argument : kArguments) check(argument);
   for (const ForeignArgument& argument : kOtherWords) check(argument);
   if (!accepted.empty()) notes.push_back("accepted, but without effect here: " + join(accepted, ", "));

@@ -77,7 +77,7 @@ LoadedTrainSettings load_train_settings(const TrainRequest& request) {
     return loaded;
   }
   read_sources(request, declared, schema, loaded.notes);
-  check_foreign(schema, loaded.notes);
+  check_foreign(schema, *job, loaded.notes);
   const bool needs_data = request.needs_data && !schema.wants_print_config();
   const Resolution how = {.num_ranks = request.num_ranks, .needs_data = needs_data, .environment = request.environment};
   resolve(schema, *job, declared, how, loaded.notes);

@@ -72,7 +72,7 @@ void resolve_loop(Schema& schema, DeclaredSettings& s, const Resolution& how, st
   if (!schema.at("per_device_eval_batch_size").is_set() && loop.eval_batch_size == 0)
     loop.eval_batch_size = loop.batch_size;
   loop.max_steps = std::max<std::int64_t>(loop.max_steps, 0);
-  loop.data_seed = s.data_seed < 0 ? loop.seed : s.data_seed;
+  loop.data_seed = s.chosen_data_seed();
 }
 
 void resolve_data(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes) {

@@ -44,6 +44,13 @@ void generation(Schema& schema, EvaluationSettings& evaluation) {
                  {.preset = "50", .at_least = 1, .at_most = 1'000'000});
 }
 
+void seeds(Schema& schema, std::int64_t* seed, std::int64_t* data_seed) {
+  schema.integer("seed", seed, "seed of every random number: weights, dropout, data order",
+                 {.preset = "42", .at_least = 0, .at_most = 4294967295.0});
+  schema.integer("data_seed", data_seed, "seed of the data order; -1: --seed",
+                 {.preset = "-1", .at_least = -1, .at_most = 4294967295.0});
+}
+
 void train_batch_size(Schema& schema, std::int64_t* value, SettingTraits more) {
   more.at_least = 1;
   more.at_most = 1'000'000;

@@ -20,6 +20,8 @@ void max_eval_samples(Schema& schema, DataSettings& data);
 void text_rows(Schema& schema, DataSettings& data, std::int64_t* subset_seed, std::vector<std::string> label_modes);
 void generation(Schema& schema, EvaluationSettings& evaluation);  // predict_with_generate and max_new_tokens
 
+// seed and data_seed (-1: seed).
+void seeds(Schema& schema, std::int64_t* seed, std::int64_t* data_seed);
 void train_batch_size(Schema& schema, std::int64_t* value, SettingTraits more);
 void eval_batch_size(Schema& schema, std::int64_t* value, SettingTraits more);
 void total_batch_size(Schema& schema, std::int64_t* value);

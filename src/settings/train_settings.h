@@ -55,18 +55,23 @@ struct DataSettings {
 // How rows are put together to rows of max_length tokens: TRL's packing strategies.
 enum class Packing { kNone, kBestFit, kSplit, kWrapped };
 
+// What a .txt file holds.
+enum class TextUnit { kDocument, kLine, kLineWithoutEnd };
+
 // The rows of sft and lm.
 struct RowSettings {
   std::string dataset_name, train_split, test_split;  // as data_files of a folder or a hub's name say
   std::string mix;                                    // "a.jsonl=0.7,b.jsonl=0.3" in place of --train_file
   std::string columns;                                // "prompt=question,completion=answer"
+  std::string text_column;                            // of plain text
   std::string chat_template_path;                     // of the tokenizer, if empty
   bool completion_only = true;                        // of rows with a prompt
   bool assistant_only = false;
   Packing packing = Packing::kNone, eval_packing = Packing::kNone;
-  bool appends_end = true;                  // lm: an end token after each document
-  bool attention_across_documents = false;  // lm
-  double validation_percent = 0;            // lm: of the training rows, where there are no others to evaluate on
+  bool appends_end = true;                         // lm: an end token after each document
+  bool attention_across_documents = false;         // lm
+  TextUnit text_unit = TextUnit::kLineWithoutEnd;  // lm chooses
+  double validation_percent = 0;                   // lm: of the training rows, where there are no others to evaluate on
 };
 
 // What is gathered at once.

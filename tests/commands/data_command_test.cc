@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "core/file.h"
 #include "core/json.h"
 #include "support/program.h"
 #include "support/test_folder.h"
@@ -112,6 +113,125 @@ TEST(DataCommand, RefusesWithTheReason) {
   EXPECT_TRUE(contains(refusal("inspect"), "tessera data inspect PATH"));
   EXPECT_TRUE(contains(refusal("look x"), "tessera data inspect PATH"));
   EXPECT_TRUE(contains(refusal(fmt::format("inspect {}made.jsonl --label_mode all", kSquad)), "answer"));
+}
+
+// Rows of sft and lm.
+class InspectRows : public testing::Test {
+ protected:
+  InspectRows() {
+    std::string alpaca, chats, text;
+    for (int i = 0; i < 20; ++i) {
+      alpaca += Json{{"instruction", fmt::format("Add {} and {}.", i, i + 1)},
+                     {"output", fmt::format("The sum is {}.", 2 * i + 1)}}
+                    .dump() +
+                "\n";
+      chats += Json{{"messages",
+                     {{{"role", "user"}, {"content", fmt::format("Say {}", i)}},
+                      {{"role", "assistant"}, {"content", fmt::format("It is {}", i)}}}}}
+                   .dump() +
+               "\n";
+      text += fmt::format("Line {} says that {} plus one is {}.\n", i, i, i + 1);
+    }
+    write_file_atomically(folder_ / "alpaca.jsonl", alpaca);
+    write_file_atomically(folder_ / "chats.jsonl", chats);
+    write_file_atomically(folder_ / "text.txt", text + "\n");
+    write_file_atomically(folder_ / "chat.jinja",
+                          "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
+                          "{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"
+                          "{% if add_generation_prompt %}<assistant>{% endif %}");
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  Ended inspect(const std::string& words) const {
+    return run_tessera(fmt::format("data inspect {} --tokenizer {}tokenizer --no_cache", words, kSquad));
+  }
+  std::string text_of(const std::string& words) const {
+    const Ended ended = inspect(words);
+    EXPECT_EQ(ended.status, 0) << words << "\n" << ended.output;
+    return ended.output;
+  }
+  Json json_of(const std::string& words) const { return parse_json(text_of(words + " --json 2>/dev/null"), words); }
+
+  TestFolder folder_;
+};
+
+TEST_F(InspectRows, SaysWhatTheRowsAreAndMarksWhatCounts) {
+  const std::string text = text_of(path("alpaca.jsonl"));
+  EXPECT_TRUE(contains(text, "rows                   20 alpaca rows (instruction, output)\n")) << text;
+  EXPECT_TRUE(contains(text, "### Instruction:\nAdd 0 and 1.\n\n### Response:\n⟦The sum is 1.</s>⟧\n")) << text;
+  EXPECT_TRUE(contains(text, "--- " + path("alpaca.jsonl") + ":3: ")) << text;
+  EXPECT_FALSE(contains(text, "--- " + path("alpaca.jsonl") + ":4: ")) << text;
+  EXPECT_TRUE(contains(text, "in an epoch            20 rows, not packed\n")) << text;
+}
+
+TEST_F(InspectRows, ShowsConversationsAfterTheTemplate) {
+  const std::string chats = path("chats.jsonl") + " --chat_template_path " + path("chat.jinja");
+  EXPECT_TRUE(contains(text_of(chats + " --assistant_only_loss --show 1"), "<user>Say 0<assistant>⟦It is 0</s>⟧\n"));
+  const Ended without = inspect(path("chats.jsonl"));
+  EXPECT_EQ(without.status, 2);
+  EXPECT_TRUE(contains(without.output, "chats.jsonl:1: a conversation needs a chat template")) << without.output;
+}
+
+TEST_F(InspectRows, CountsWhatMaxLengthCuts) {
+  const Json all = json_of(path("alpaca.jsonl")), cut = json_of(path("alpaca.jsonl") + " --max_length 50");
+  const Json &whole = all["sources"][0], &shorter = cut["sources"][0];
+  EXPECT_EQ(whole["truncated"], 0);
+  EXPECT_GT(whole["longest"].get<int>(), 50);
+  EXPECT_EQ(shorter["longest"], 50);
+  EXPECT_EQ(shorter["truncated"].get<int>() + shorter["left_out"].get<int>(), 20);
+  EXPECT_GE(whole["longest"], whole["percentile_99"]);
+  EXPECT_GE(whole["percentile_99"], whole["median"]);
+  EXPECT_LT(whole["counted"], whole["tokens"]);
+}
+
+// What a run logs of the same settings.
+TEST_F(InspectRows, PacksAsTrainingDoes) {
+  const Json packed = json_of(path("alpaca.jsonl") + " --packing --max_length 256")["training"];
+  EXPECT_LT(packed["rows"], 20);
+  EXPECT_EQ(packed["tokens"], json_of(path("alpaca.jsonl"))["sources"][0]["tokens"]);
+  const Json mixed = json_of("--mix " + path("alpaca.jsonl") + "=0.5," + path("alpaca.jsonl") + "=0.5");
+  EXPECT_EQ(mixed["sources"].size(), 2U);
+}
+
+TEST_F(InspectRows, ReadsPlainTextAsLmDoes) {
+  const Json text = json_of(path("text.txt") + " --block_size 64");
+  EXPECT_EQ(text["job"], "lm");
+  EXPECT_EQ(text["sources"][0]["rows_of_file"], 21);
+  EXPECT_EQ(text["sources"][0]["left_out"], 1);  // the empty line
+  const Json joined = json_of(path("text.txt") + " --block_size 64 --attention_across_documents");
+  const std::int64_t num_tokens = joined["sources"][0]["tokens"], num_left = joined["left_over_tokens"];
+  EXPECT_EQ(joined["training"]["rows"], num_tokens / 64);
+  EXPECT_EQ(num_left, num_tokens % 64);
+  EXPECT_TRUE(contains(text_of(path("text.txt") + " --block_size 64 --attention_across_documents"),
+                       fmt::format("left over              {} tokens, which fill no block", num_left)));
+}
+
+TEST_F(InspectRows, ChoosesTheJobByTheRowsUnlessTold) {
+  EXPECT_EQ(json_of(path("chats.jsonl") + " --job sft --chat_template_path " + path("chat.jinja"))["job"], "sft");
+  EXPECT_EQ(json_of(path("text.txt") + " --job sft")["sources"][0]["kind"], "text rows (text)");
+  EXPECT_TRUE(contains(text_of(kSquad + "sample.jsonl --job sft"), "SQuAD rows (context, question, answers)"));
+}
+
+TEST_F(InspectRows, RefusesInOneMessage) {
+  const auto refusal = [&](const std::string& words) {
+    const Ended ended = inspect(words);
+    EXPECT_EQ(ended.status, 2) << words << "\n" << ended.output;
+    return ended.output;
+  };
+  EXPECT_TRUE(contains(refusal(path("alpaca.jsonl") + " --append_eos_token"), "--append_eos_token is for lm alone"));
+  EXPECT_TRUE(contains(refusal(path("alpaca.jsonl") + " --label_mode full"), "--label_mode is for SQuAD"));
+  EXPECT_TRUE(contains(refusal(kSquad + "sample.jsonl --packing"), "--packing is for sft alone"));
+  EXPECT_TRUE(contains(refusal(path("alpaca.jsonl") + " --columns completion=answer"), "there is no column answer"));
+  EXPECT_TRUE(contains(refusal(path("alpaca.jsonl") + " --mix a=1"), "give one of them"));
+  EXPECT_TRUE(contains(refusal("none.jsonl --job sft"), "none.jsonl: there is no file or folder"))
+      << refusal("none.jsonl --job sft");
+  EXPECT_TRUE(contains(refusal(path("alpaca.jsonl") + " --job lm"), "it has no \"text\""));
+  write_file_atomically(folder_ / "pairs.jsonl", R"({"chosen": "a", "rejected": "b"})");
+  EXPECT_TRUE(contains(refusal(path("pairs.jsonl")), "preference rows (chosen, rejected)"));
+  write_file_atomically(folder_ / "broken.jsonl", "{\"text\": \"a\"}\n{\"text\": \n");
+  EXPECT_TRUE(contains(refusal(path("broken.jsonl")), "broken.jsonl:2"));
+  const Ended without = run_tessera("data inspect " + path("alpaca.jsonl"));
+  EXPECT_EQ(without.status, 2);
+  EXPECT_TRUE(contains(without.output, "--tokenizer FOLDER is missing")) << without.output;
 }
 
 }  // namespace

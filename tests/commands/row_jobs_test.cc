@@ -94,9 +94,10 @@ TEST_F(RowJobs, ChatsNeedATemplateAndCountWhatTheAssistantSays) {
 TEST_F(RowJobs, LmReportsItsPerplexity) {
   const Ended ended = train("lm", "lm",
                             "--train_file " + out("text.txt") +
-                                " --block_size 64 --max_steps 2 "
-                                "--validation_split_percentage 25 --do_eval");
+                                " --block_size 64 --max_steps 2 --sample_by line "
+                                "--validation_split_percentage 24 --do_eval");
   ASSERT_EQ(ended.status, 0) << ended.output;
+  // 11.52 of them.
   EXPECT_TRUE(contains(ended.output, "the first 12 of 48 rows are for evaluations")) << ended.output;
   const double loss = logged(ended.output, "eval_loss").at(0);
   EXPECT_NEAR(logged(ended.output, "eval_perplexity").at(0), std::exp(loss), 1e-6 * std::exp(loss));
@@ -104,6 +105,23 @@ TEST_F(RowJobs, LmReportsItsPerplexity) {
                    "--train_file " + out("text.txt") + " --block_size 64 --max_steps 2 --attention_across_documents")
                 .size(),
             2U);
+}
+
+// Else each line of a book would see only itself.
+TEST_F(RowJobs, ATextFileIsADocumentUnlessLinesAreAskedFor) {
+  const std::string text = "--train_file " + out("text.txt") + " --block_size 64 --max_steps 1 ";
+  const auto num_packed = [&](const std::string& name, const std::string& words) {
+    const Ended ended = train("lm", name, text + words);
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    const std::size_t at = ended.output.find("packed: ");
+    return at == std::string::npos ? 0 : std::stoi(ended.output.substr(at + 8));
+  };
+  EXPECT_EQ(num_packed("lines", "--sample_by line"), 48);
+  EXPECT_EQ(num_packed("across", "--attention_across_documents"), 48);
+  const int num_pieces = num_packed("document", "");
+  EXPECT_GT(num_pieces, 1);
+  EXPECT_LT(num_pieces, 48);
+  EXPECT_EQ(num_packed("document_across", "--attention_across_documents --sample_by document"), 1);
 }
 
 TEST_F(RowJobs, ADataSetIsItsSplits) {
@@ -118,6 +136,62 @@ TEST_F(RowJobs, ADataSetIsItsSplits) {
   EXPECT_TRUE(contains(ended.output, "test-00000.jsonl: alpaca rows (instruction, input, output), 1 of them"))
       << ended.output;
   EXPECT_EQ(logged(ended.output, "eval_loss").size(), 1U);
+}
+
+TEST_F(RowJobs, EvaluationsNeverSeeTheRowsTrainedOnUnasked) {
+  fs::create_directories(folder_ / "plain");
+  fs::copy_file(folder_ / "alpaca.jsonl", folder_ / "plain" / "sums.jsonl");
+  const std::string folder = out("plain"), file = folder + "/sums.jsonl", one_step = " --max_steps 1 ";
+  for (const std::string& words : {"--dataset_name " + folder + " --do_eval",
+                                   "--train_file " + file + " --validation_file " + folder + " --do_eval"}) {
+    const Ended refused = train("sft", "seen", words + one_step);
+    EXPECT_EQ(refused.status, 2) << words << "\n" << refused.output;
+    EXPECT_TRUE(contains(refused.output, "sums.jsonl is trained on, and would be what is evaluated, too"))
+        << refused.output;
+  }
+  losses("sft", "named", "--train_file " + file + " --validation_file " + file + " --do_eval" + one_step);
+  losses("sft", "meant", "--dataset_name " + folder + " --dataset_test_split train --do_eval" + one_step);
+  losses("sft", "no_evaluation", "--dataset_name " + folder + " --eval_strategy no" + one_step);
+}
+
+TEST_F(RowJobs, ANamedShareOfTheRowsComesBeforeTheTestSplit) {
+  fs::create_directories(folder_ / "lines");
+  fs::copy_file(folder_ / "text.txt", folder_ / "lines" / "train.txt");
+  const std::string words =
+      "--dataset_name " + out("lines") + " --block_size 64 --max_steps 1 --do_eval --sample_by line ";
+  const Ended ended = train("lm", "share", words + "--validation_split_percentage 25");
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "the first 12 of 48 rows are for evaluations")) << ended.output;
+  const Ended none = train("lm", "none", words + "--validation_split_percentage 1");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_TRUE(contains(none.output, "--validation_split_percentage 1: of 48 rows that is none to evaluate on"))
+      << none.output;
+  const Ended unasked = train("lm", "unasked", words);
+  EXPECT_TRUE(contains(unasked.output, "the first 2 of 48 rows are for evaluations")) << unasked.output;
+  const Ended split = train("lm", "split", words + "--dataset_test_split test");
+  EXPECT_TRUE(contains(split.output, "has no split test; there is train")) << split.output;
+}
+
+// An empty line becomes the end token alone, which nothing predicts.
+TEST_F(RowJobs, RowsOfOneTokenAreLeftOut) {
+  write_file_atomically(folder_ / "gaps.txt", "One plus one is two.\n\n\nTwo plus two is four.\n\n");
+  const Ended ended =
+      train("sft", "gaps", "--train_file " + out("gaps.txt") + " --per_device_train_batch_size 1 --num_train_epochs 1");
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "text rows (text), 2 of them with")) << ended.output;
+  EXPECT_TRUE(contains(ended.output, "3 were left out: nothing in them counts")) << ended.output;
+}
+
+// Rows cut wherever max_length ends: some pieces are prompt alone.
+TEST_F(RowJobs, NoUpdateIsOfPromptsAlone) {
+  const std::string prompt(600, 'a');
+  write_file_atomically(folder_ / "long.jsonl", Json{{"prompt", prompt}, {"completion", "b"}}.dump());
+  const Ended ended = train("sft", "long",
+                            "--train_file " + out("long.jsonl") +
+                                " --packing --packing_strategy wrapped --max_length 8 --per_device_train_batch_size 1 "
+                                "--num_train_epochs 1");
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_EQ(logged(ended.output, "loss").size(), 1U) << ended.output;
 }
 
 TEST_F(RowJobs, AMixDrawsByWeightTheSameEveryTime) {
@@ -137,9 +211,23 @@ TEST_F(RowJobs, RefusesWhatItCannotRead) {
   expect_refused("sft", "", "--train_file FILE is missing");
   expect_refused("sft", "--train_file " + out("none.jsonl"), "there is no file or folder");
   expect_refused("sft", "--train_file " + out("alpaca.jsonl") + " --mix a=1", "give one of them");
-  expect_refused("lm", "--train_file " + out("alpaca.jsonl"), "it has no \"text\"");
+  expect_refused(
+      "lm", "--train_file " + out("alpaca.jsonl"),
+      "it has no \"text\" but instruction, input, output: name the column of its text by --text_column_name");
   write_file_atomically(folder_ / "pairs.jsonl", R"({"chosen": "a", "rejected": "b"})");
-  expect_refused("sft", "--train_file " + out("pairs.jsonl"), "chosen");
+  expect_refused("sft", "--train_file " + out("pairs.jsonl"), "pairs.jsonl: the columns chosen, rejected are none");
+  expect_refused("sft", "--train_file " + out("chats.jsonl") + " --chat_template_path " + out("none.jinja"),
+                 "--chat_template_path " + out("none.jinja") + ": there is no");
+  expect_refused("lm", "--train_file " + out("text.txt") + " --attention_across_documents --block_size 100000",
+                 "give no row of 100000 tokens that can be trained on: give a smaller --max_length");
+  write_file_atomically(folder_ / "begins.jsonl",
+                        R"({"messages": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}]})");
+  write_file_atomically(folder_ / "first.jinja",
+                        "{{ messages[0]['role'] }}{% for m in messages %}{{ m.content }}{% endfor %}");
+  expect_refused(
+      "sft",
+      "--train_file " + out("begins.jsonl") + " --assistant_only_loss --chat_template_path " + out("first.jinja"),
+      "begins.jsonl:1: it begins with the assistant, and the chat template does not tell where");
 }
 
 }  // namespace

@@ -41,11 +41,13 @@ double share_unfilled(const PackedRows& bins, std::int64_t max_length);
 // Error if a row is longer than max_length.
 PackedRows pack_best_fit(std::span<const std::int32_t> lengths, std::int64_t max_length, std::uint64_t seed);
 
+// What `datasets` maps at a time, and so what transformers' run_clm joins before it cuts.
+inline constexpr std::int64_t kRowsPerGroup = 1000;
+
 struct WrapOptions {
   std::int64_t max_length = 0;
-  // Rows that are cut together, as `datasets` maps them in batches of 1000; 0: all.
-  std::int64_t rows_per_group = 0;
-  bool drops_rest = false;  // of each group, what does not fill a bin: as transformers' run_clm
+  std::int64_t rows_per_group = 0;  // that are cut together; 0: all
+  bool drops_rest = false;          // of each group, what does not fill a bin: as transformers' run_clm
 };
 
 // All rows end to end in their order, cut every max_length tokens.

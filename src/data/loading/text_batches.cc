@@ -155,6 +155,23 @@ std::int64_t num_counted_in(const TokenRows& tokens, std::span<const TokenPiece>
   return num_counted;
 }
 
+PackedRows counted_bins(const TokenRows& tokens, PackedRows bins, const CountedBins& options) {
+  const auto counts = [&](std::span<const TokenPiece> bin) {
+    const auto is_long = [](const TokenPiece& piece) { return piece.length > 1; };
+    return (options.takes_long_pieces && std::ranges::any_of(bin, is_long)) ||
+           num_counted_in(tokens, bin, options.attention_across_documents) > 0;
+  };
+  Numbers offsets = {0};
+  std::vector<TokenPiece> pieces;
+  for (std::int64_t number = 0; number < bins.size(); ++number) {
+    const std::span<const TokenPiece> bin = bins.bin(number);
+    if (!counts(bin)) continue;
+    pieces.insert(pieces.end(), bin.begin(), bin.end());
+    offsets.push_back(std::ssize(pieces));
+  }
+  return {std::move(offsets), std::move(pieces)};
+}
+
 PrefetchLoader<PackedBatch> text_loader(TokenRows tokens, std::vector<Numbers> batches, std::int64_t begin,
                                         PrefetchOptions options, const PackOptions& packing) {
   return loader_of(

@@ -32,6 +32,13 @@ PackedBatch pack_rows(const TokenRows& tokens, std::span<const std::int64_t> row
 // The bins with these numbers end to end, in the given order.
 PackedBatch pack_bins(const TokenRows& tokens, const PackedRows& bins, std::span<const std::int64_t> numbers,
                       const PackOptions& options = {});
+struct CountedBins {
+  bool attention_across_documents = false;
+  bool takes_long_pieces = false;  // all of two tokens or more, without a look at what counts of them
+};
+// The bins of which something counts. Others - a piece of a long prompt, or single tokens - might be all of an update,
+// which then has no loss.
+PackedRows counted_bins(const TokenRows& tokens, PackedRows bins, const CountedBins& options);
 // The targets of a bin that count for the loss.
 std::int64_t num_counted_in(const TokenRows& tokens, std::span<const TokenPiece> bin,
                             bool attention_across_documents = false);

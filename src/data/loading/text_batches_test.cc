@@ -97,6 +97,20 @@ TEST(TextBatches, WithAttentionAcrossDocumentsABinIsASequence) {
   EXPECT_EQ(num_counted_in(rows, bins.bin(1), true), 3);
 }
 
+TEST(TextBatches, BinsOfWhichNothingCountsAreLeftOut) {
+  const TokenStore store = numbered_store(5);
+  // Of row 4's five targets the last two count; row 0 is a single token.
+  const PackedRows bins({0, 1, 2, 3, 5}, {{4, 0, 2}, {4, 2, 3}, {0, 0, 1}, {0, 0, 1}, {1, 0, 2}});
+  const auto sizes = [&](const CountedBins& options) {
+    const PackedRows counted = counted_bins(store, bins, options);
+    std::vector<std::size_t> all;
+    for (std::int64_t bin = 0; bin < counted.size(); ++bin) all.push_back(counted.bin(bin).size());
+    return all;
+  };
+  EXPECT_EQ(sizes({}), (std::vector<std::size_t>{1, 2}));
+  EXPECT_EQ(sizes({.takes_long_pieces = true}), (std::vector<std::size_t>{1, 1, 2}));
+}
+
 TEST(TextBatches, ALoaderDrawsBinsAsASamplerOrdersThem) {
   const TokenRows rows(numbered_store(40));
   const auto bins = std::make_shared<const PackedRows>(pack_best_fit(rows.lengths(), 50, 1));

@@ -51,7 +51,10 @@ const std::string& RowValues::name(const std::string& column) const {
 }
 
 const Json* RowValues::find(const std::string& column) const {
-  const auto found = row_.find(name(column));
+  // A column that is mapped to another name no longer counts under its own.
+  const bool is_mapped_away =
+      !names_.contains(column) && std::ranges::any_of(names_, [&](const auto& pair) { return pair.second == column; });
+  const auto found = is_mapped_away ? row_.end() : row_.find(name(column));
   return found == row_.end() || found->is_null() ? nullptr : &*found;
 }
 

@@ -123,6 +123,8 @@ TEST_F(RowFiles, AFolderThatSaveToDiskMadeListsItsFiles) {
   EXPECT_TRUE(contains(mistake("d"), "train/state.json: No such file"));
   write("s/state.json", R"({"_data_files": [{"filename": "../x.arrow"}]})");
   EXPECT_TRUE(contains(mistake("s"), "state.json:1:18: _data_files[0]: expected the name of a file"));
+  write("s/state.json", R"({"_data_files": []})");
+  EXPECT_TRUE(contains(mistake("s"), "state.json: its _data_files name no file"));
   write("d/dataset_dict.json", R"({"splits": ["../x"]})");
   EXPECT_TRUE(contains(mistake("d"), "dataset_dict.json: expected plain names"));
 }

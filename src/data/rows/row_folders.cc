@@ -77,6 +77,7 @@ std::vector<fs::path> saved_files(const fs::path& folder) {
     if (fs::path(name).filename() != name || name.starts_with('.')) file.refuse("expected the name of a file");
     files.push_back(folder / name);
   }
+  if (files.empty()) refuse_file(state.string(), "its _data_files name no file");
   return files;
 }
 

@@ -109,6 +109,18 @@ std::string advice_on_kind(const std::set<std::string>& names) {
   return "name them by --columns, such as prompt=question,completion=answer";
 }
 
+// A row that has no column of its kind, and all of another one: the file has rows of several kinds.
+void refuse_other_kind(RowKind kind, const RowValues& values) {
+  const auto has = [&](const std::string& column) { return values.find(column) != nullptr; };
+  const auto is_whole = [&](const RowKindTraits& each) { return std::ranges::all_of(each.required, has); };
+  const RowKindTraits& expected = row_kinds().at(static_cast<std::size_t>(kind));
+  if (std::ranges::any_of(expected.required, has)) return;
+  const auto other = std::ranges::find_if(row_kinds(), is_whole);
+  if (other == row_kinds().end()) return;
+  throw UsageError(fmt::format("it is one of the {} rows ({}) among {} rows ({}): write each kind to files of its own",
+                               other->name, join(other->required, ", "), expected.name, join(expected.required, ", ")));
+}
+
 Json completion_message(std::string text) {
   return Json::array({message("assistant", std::move(text))});
 }
@@ -116,7 +128,10 @@ Json completion_message(std::string text) {
 // "instruction\ninput", without the line end where one of them is empty.
 std::string request_of(const RowValues& values) {
   const std::string instruction = values.text_or_nothing("instruction"), input = values.text_or_nothing("input");
-  if (instruction.empty() && input.empty()) values.refuse("instruction", "expected a text, found an empty one");
+  if (instruction.empty() && input.empty()) {
+    values.at("instruction");  // which may be missing
+    values.refuse("instruction", "expected a text, found an empty one");
+  }
   return instruction + (instruction.empty() || input.empty() ? "" : "\n") + input;
 }
 
@@ -140,17 +155,12 @@ void read_alpaca(TrainingRow& row, const RowValues& values) {
   add_system_text(row.prompt, values.text_or_nothing("system"));
   add_history(row.prompt, values);
   row.prompt.push_back(message("user", request_of(values)));
-  std::string output = values.text("output");
-  if (output.empty()) values.refuse("output", "expected a text, found an empty one");
-  row.completion = completion_message(std::move(output));
+  row.completion = completion_message(values.text("output"));  // an empty one trains the end of the turn
 }
 
 void read_prompt_completion(TrainingRow& row, const RowValues& values) {
   const Json &prompt = values.at("prompt"), &completion = values.at("completion");
   if (prompt.is_string() && completion.is_string()) {
-    if (completion.get_ref<const std::string&>().empty()) {
-      values.refuse("completion", "expected a text, found an empty one");
-    }
     row.prompt = prompt;
     row.completion = completion;
     return;
@@ -209,6 +219,7 @@ RowForm RowForm::find(const std::vector<PlacedRow>& first_rows, const ColumnName
 
 TrainingRow RowForm::read(const Json& json) const {
   const RowValues values(json, columns_);
+  refuse_other_kind(kind_, values);
   TrainingRow row;
   switch (kind_) {
     case RowKind::kText:

@@ -75,6 +75,9 @@ TEST(RowForm, ColumnsMayHaveOtherNames) {
             "prompt and completion rows (prompt from question, completion from answer)");
   EXPECT_EQ(read(row, "prompt=question,completion=answer"), R"(prompt "q" completion "a")");
   EXPECT_EQ(read(R"({"instruction": "i", "output": "o", "text": "t"})", "text=text"), "t");
+  EXPECT_EQ(read(R"({"input": "q", "output": "a"})", "instruction=input"),
+            R"(prompt [{"role":"user","content":"q"}] completion [{"role":"assistant","content":"a"}])")
+      << "input is read once";
   EXPECT_EQ(form_of(R"({"prompt": "p", "chosen": "c", "rejected": "r"})", "completion=chosen").kind(),
             RowKind::kPromptCompletion);
   EXPECT_EQ(message_of([&] { form_of(row, "prompt=qestion"); }),
@@ -98,9 +101,11 @@ TEST(RowForm, AlpacaRowsBecomeMessages) {
       R"(prompt [{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"b"},)"
       R"({"role":"user","content":"i"}] completion [{"role":"assistant","content":"o"}])");
   const char* whole = R"({"instruction": "i", "input": "", "output": "o"})";
-  EXPECT_EQ(broken(whole, R"({"instruction": "i", "output": ""})"), "output: expected a text, found an empty one");
+  EXPECT_EQ(read(R"({"instruction": "i", "output": ""})"),
+            R"(prompt [{"role":"user","content":"i"}] completion [{"role":"assistant","content":""}])");
   EXPECT_EQ(broken(whole, R"({"instruction": "i"})"), "output: is missing");
   EXPECT_EQ(broken(whole, R"({"instruction": "", "output": "o"})"), "instruction: expected a text, found an empty one");
+  EXPECT_EQ(broken(whole, R"({"output": "o"})"), "instruction: is missing");
   EXPECT_EQ(broken(whole, R"({"instruction": 3, "output": "o"})"), "instruction: expected a text, found 3");
   EXPECT_EQ(broken(whole, R"({"instruction": "i", "output": "o", "history": [["a"]]})"),
             R"(history: expected turns such as ["question", "answer"], found ["a"])");
@@ -111,7 +116,6 @@ TEST(RowForm, PromptAndCompletionAreTextsOrMessages) {
   const char* chat =
       R"({"prompt": [{"role": "user", "content": "p"}], "completion": [{"role": "assistant", "content": "c"}]})";
   EXPECT_EQ(read(chat), R"(prompt [{"role":"user","content":"p"}] completion [{"role":"assistant","content":"c"}])");
-  EXPECT_EQ(broken(chat, R"({"prompt": "p", "completion": ""})"), "completion: expected a text, found an empty one");
   EXPECT_EQ(broken(chat, R"({"prompt": "p", "completion": []})"),
             "completion: expected a text, as prompt is a text, found an array");
   EXPECT_EQ(broken(chat, R"({"prompt": [], "completion": "c"})"),
@@ -119,6 +123,14 @@ TEST(RowForm, PromptAndCompletionAreTextsOrMessages) {
   EXPECT_EQ(broken(chat, R"({"prompt": 1, "completion": "c"})"),
             "prompt: expected a text or a list of messages, found 1");
   EXPECT_EQ(broken(chat, R"({"prompt": "p", "completion": null})"), "completion: expected a value, found null");
+}
+
+TEST(RowForm, ARowOfAnotherKindIsNamedForWhatItIs) {
+  const char* whole = R"({"prompt": "p", "completion": "c"})";
+  EXPECT_EQ(broken(whole, R"({"instruction": "i", "output": "o"})"),
+            "it is one of the alpaca rows (instruction, output) among prompt and completion rows (prompt, completion): "
+            "write each kind to files of its own");
+  EXPECT_EQ(broken(whole, R"({"prompt": "p", "answer": "o"})"), "completion: is missing");
 }
 
 TEST(RowForm, SquadRowsAskAboutTheirContext) {

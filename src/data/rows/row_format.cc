@@ -29,14 +29,23 @@ constexpr std::array<RowEnding, 8> kRowEndings = {{{".json", RowFormat::kJson},
                                                    {".parquet", RowFormat::kTable},
                                                    {".arrow", RowFormat::kTable}}};
 
-RowFileStart start_of_text(const fs::path& file) {
+// What PowerShell and Excel may write: refused as a whole, not by its first odd byte.
+void refuse_utf16(const fs::path& file) {
+  ByteSource source(file);
+  std::string first;
+  source.read(first, 2);
+  if (first != "\xff\xfe" && first != "\xfe\xff") return;
+  refuse_file(file.string(), "expected UTF-8, found UTF-16: convert it, as by iconv -f UTF-16 -t UTF-8");
+}
+
+RowFileStart start_of_text(const fs::path& file, const RowCutting& cutting) {
   ByteSource source(file);
   std::string first;
   source.read(first, internal::kUtf8Mark.size());
   RowFileStart start;
   start.offset = first == internal::kUtf8Mark ? first.size() : 0;
   start.scanner = std::make_unique<LineScanner>(file.string(), 1, LineScanner::EmptyLines::kAreRows);
-  start.parser = text_parser(file.string());
+  start.parser = text_parser(file.string(), cutting.text);
   return start;
 }
 
@@ -88,6 +97,7 @@ const std::string& known_row_endings() {
 RowFileStart start_of_rows(const fs::path& file, const RowCutting& cutting) {
   const auto format = row_format_of(file);
   if (!format) refuse_file(file.string(), "expected a file that ends in one of " + known_row_endings());
+  if (*format != RowFormat::kTable) refuse_utf16(file);
   switch (*format) {
     case RowFormat::kJson:
     case RowFormat::kJsonLines:
@@ -97,7 +107,7 @@ RowFileStart start_of_rows(const fs::path& file, const RowCutting& cutting) {
     case RowFormat::kTsv:
       return start_of_csv(file, '\t', cutting);
     case RowFormat::kText:
-      return start_of_text(file);
+      return start_of_text(file, cutting);
     case RowFormat::kTable:
       break;
   }

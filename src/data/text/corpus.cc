@@ -62,10 +62,10 @@ std::string read_piece(const fs::path& file, const Fd& descriptor, std::int64_t 
   return bytes;
 }
 
-std::string key_of(const RowStream& stream, const CorpusSettings& settings, std::int64_t part_bytes) {
+std::string key_of(const std::string& files_name, const CorpusSettings& settings, std::int64_t part_bytes) {
   return content_name(fmt::format("corpus {} files {} tokenizer {} {} encoder {} {} part {}", kCorpusVersion,
-                                  name_of_files(stream.files()), settings.tokenizer_hash.size(),
-                                  settings.tokenizer_hash, settings.encoder.size(), settings.encoder, part_bytes));
+                                  files_name, settings.tokenizer_hash.size(), settings.tokenizer_hash,
+                                  settings.encoder.size(), settings.encoder, part_bytes));
 }
 
 }  // namespace
@@ -99,11 +99,11 @@ std::string name_of_files(const std::vector<fs::path>& files) {
 Corpus load_corpus(const OpenStream& open, const EncodeRow& encode, const CorpusSettings& settings) {
   std::unique_ptr<RowStream> stream = open();
   const std::int64_t part_bytes = std::max(settings.part_bytes, stream->num_bytes() / kMostParts);
-  CorpusFolder folder(settings.cache_folder,
-                      settings.cache_folder.empty() ? "" : key_of(*stream, settings, part_bytes));
+  const std::string files_name = settings.cache_folder.empty() ? "" : name_of_files(stream->files());
+  CorpusFolder folder(settings.cache_folder, key_of(files_name, settings, part_bytes));
   if (auto parts = folder.open_all()) return {TokenRows(std::move(*parts)), folder.path(), 0};
   folder.create();
-  CorpusMaker maker(folder, open, encode, settings, part_bytes);
+  CorpusMaker maker(folder, open, encode, settings, {.part_bytes = part_bytes, .files_name = files_name});
   const TokenRows rows(maker.make(std::move(stream)));
   folder.write_index(rows);
   return {rows, folder.keeps() ? folder.path() : fs::path(), maker.num_made()};

@@ -1,11 +1,14 @@
 #include "data/text/corpus_maker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <thread>
 #include <utility>
 
+#include "core/error.h"
 #include "core/host.h"
 #include "core/log.h"
 
@@ -21,16 +24,17 @@ int num_threads_of(const CorpusSettings& settings) {
 }  // namespace
 
 CorpusMaker::CorpusMaker(CorpusFolder& folder, const OpenStream& open, const EncodeRow& encode,
-                         const CorpusSettings& settings, std::int64_t part_bytes)
+                         const CorpusSettings& settings, CorpusInput input)
     : folder_(folder),
       open_(open),
       encode_(encode),
       settings_(settings),
-      part_bytes_(part_bytes),
+      input_(std::move(input)),
       num_threads_(num_threads_of(settings)) {}
 
 std::vector<TokenStore> CorpusMaker::make(std::unique_ptr<RowStream> stream) {
   progress_.total = stream->num_bytes();
+  files_ = stream->files();
   go_through(*stream, std::numeric_limits<std::size_t>::max());
   while (!wait_for_others()) go_through(*open_(), num_parts_to_read());
   std::vector<TokenStore> all;
@@ -60,7 +64,7 @@ void CorpusMaker::go_through(RowStream& stream, std::size_t num_parts) {
       block_bytes_.push_back(file_bytes);
       ++own_parts_.back().num_blocks_left;
     }
-    if (num_input_bytes >= part_bytes_) {
+    if (num_input_bytes >= input_.part_bytes) {
       end_part(number++);
       is_in_part = false;
     }
@@ -112,11 +116,19 @@ void CorpusMaker::finish_parts() {
   while (!own_parts_.empty() && own_parts_.front().is_read && own_parts_.front().num_blocks_left == 0) {
     const OwnPart& own = own_parts_.front();
     Part& part = parts_[own.number];
+    check_files();
     part.tokens = folder_.keep_part(own.number, own.builder.bytes(folder_.part_key(own.number), own.num_rows_of_file));
     part.is_counted = true;
     ++num_made_;
     own_parts_.pop_front();  // and its lock
   }
+}
+
+// Before a part is kept under the key of what the files held at the start.
+void CorpusMaker::check_files() const {
+  if (!folder_.keeps() || name_of_files(files_) == input_.files_name) return;
+  throw UsageError(fmt::format("{}{}: changed while its rows were tokenised; start again when it stays as it is",
+                               files_.front().string(), files_.size() > 1 ? " or a file after it" : ""));
 }
 
 // True: all parts are there. False: one is missing, and nobody makes it; its maker has failed or died.

@@ -14,11 +14,16 @@
 
 namespace tessera {
 
+struct CorpusInput {
+  std::int64_t part_bytes = 0;  // per part
+  std::string files_name = {};  // name_of_files() when the corpus got its key; a part of other content is not kept
+};
+
 class CorpusMaker {
  public:
-  // All must outlive it. `part_bytes`: input per part.
+  // All but `input` must outlive it.
   CorpusMaker(CorpusFolder& folder, const OpenStream& open, const EncodeRow& encode, const CorpusSettings& settings,
-              std::int64_t part_bytes);
+              CorpusInput input);
 
   // All parts, in order. `stream`: opened, and not read yet.
   std::vector<TokenStore> make(std::unique_ptr<RowStream> stream);
@@ -45,6 +50,7 @@ class CorpusMaker {
   void end_part(std::size_t number);
   void take_block(BlockEncoder& encoder);
   void finish_parts();
+  void check_files() const;
   bool wait_for_others();
   std::size_t num_parts_to_read() const;
   void count_found(Part& part);
@@ -54,8 +60,9 @@ class CorpusMaker {
   const OpenStream& open_;
   const EncodeRow& encode_;
   const CorpusSettings& settings_;
-  const std::int64_t part_bytes_;
+  const CorpusInput input_;
   const int num_threads_;
+  std::vector<std::filesystem::path> files_;
 
   std::vector<Part> parts_;               // those that have been seen
   std::deque<OwnPart> own_parts_;         // not finished yet, in order

@@ -153,6 +153,23 @@ TEST_F(CorpusTest, AKilledStartIsTakenUpWhereItWas) {
   EXPECT_EQ(kept_files(corpus.folder).size(), corpus.rows.parts().size() + 1) << "no lock, nothing half-written";
 }
 
+// Else tokens of the later content would be found under the key of the earlier one.
+TEST_F(CorpusTest, AFileThatChangesWhileItIsReadIsRefused) {
+  std::once_flag once;
+  const std::string message = message_of([&] {
+    load([&](const PlacedRow& row) {
+      std::call_once(once, [&] { write_file_atomically(file(), sample_text() + "more\n"); });
+      return encode_letters(row);
+    });
+  });
+  EXPECT_EQ(message, file().string() + ": changed while its rows were tokenised; start again when it stays as it is");
+  expect_whole(load().rows);
+  write_file_atomically(file(), sample_text());
+  const Corpus corpus = load();
+  expect_whole(corpus.rows);
+  EXPECT_EQ(corpus.num_parts_made, std::ssize(corpus.rows.parts())) << "nothing of the refused start is kept";
+}
+
 TEST_F(CorpusTest, ProcessesDivideThePartsAndMakeEachOnce) {
   write_file_atomically(file(), sample_text(300));
   const fs::path log = folder_ / "encoded";

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace tessera {
 
@@ -17,18 +18,25 @@ DocumentEncoder::DocumentEncoder(const Tokenizer& tokenizer, DocumentOptions opt
 }
 
 std::string DocumentEncoder::description() const {
-  return fmt::format("documents 1 length {} ends {} column {}", options_.max_length, options_.ends_documents,
+  return fmt::format("documents 2 length {} ends {} column {}", options_.max_length, options_.ends_documents,
                      options_.column);
 }
 
 std::vector<EncodedRow> DocumentEncoder::encode(const Json& row) const {
   const auto text = row.find(options_.column);
-  if (text == row.end() || text->is_null()) throw UsageError(fmt::format("it has no \"{}\"", options_.column));
+  if (text == row.end() || text->is_null()) {
+    std::vector<std::string> columns;
+    for (const auto& [name, value] : row.items()) columns.push_back(name);
+    throw UsageError(fmt::format("it has no \"{}\" but {}: name the column of its text by --text_column_name",
+                                 options_.column, join(columns, ", ")));
+  }
   if (!text->is_string()) throw UsageError(fmt::format("\"{}\": expected a text", options_.column));
   std::vector<std::int32_t> ids = tokenizer_.encode(text->get_ref<const std::string&>());
-  if (ids.empty()) return {};
-  if (options_.ends_documents && ids.back() != *tokenizer_.eos_id()) ids.push_back(*tokenizer_.eos_id());
-  const std::size_t most = options_.max_length == 0 ? ids.size() : static_cast<std::size_t>(options_.max_length);
+  if (!ids.empty() && options_.ends_documents && ids.back() != *tokenizer_.eos_id()) {
+    ids.push_back(*tokenizer_.eos_id());
+  }
+  if (options_.max_length == 0) return {{.ids = std::move(ids), .counted = {}}};
+  const auto most = static_cast<std::size_t>(options_.max_length);
   std::vector<EncodedRow> sequences;
   for (std::size_t begin = 0; begin < ids.size(); begin += most) {
     const auto from = ids.begin() + static_cast<std::ptrdiff_t>(begin);

@@ -22,7 +22,8 @@ class DocumentEncoder {
   // Throws UsageError if documents are to be ended and the tokenizer names no end token.
   DocumentEncoder(const Tokenizer& tokenizer, DocumentOptions options);
 
-  // The column of a row: a text. An empty one gives nothing.
+  // The column of a row: a text. An empty one gives nothing; where documents stay whole, a sequence of no tokens, since
+  // it has its place among the rows that are cut together (kRowsPerGroup).
   std::vector<EncodedRow> encode(const Json& row) const;
   // Everything that decides what encode() gives, besides the tokenizer: for the key of caches.
   std::string description() const;

@@ -55,7 +55,7 @@ SftEncoder::SftEncoder(const Tokenizer& tokenizer, const std::optional<FoundTemp
 }
 
 std::string SftEncoder::description() const {
-  return fmt::format("sft 1 length {} {} completion {} assistant {} special {} template {}", options_.max_length,
+  return fmt::format("sft 2 length {} {} completion {} assistant {} special {} template {}", options_.max_length,
                      static_cast<int>(options_.overflow), options_.completion_only, options_.assistant_only,
                      special_tokens_.dump(), chat_text_);
 }
@@ -84,13 +84,27 @@ std::size_t SftEncoder::end_of_turn(std::string_view turn) const {
   return !ids.empty() && tokenizer_.is_added(ids.back()) ? end : turn.size();
 }
 
+// Many templates read the first message, and so refuse what is before an answer that nobody asked for.
+std::string SftEncoder::text_before_answer(const TrainingRow& row, const Json& before) const {
+  try {
+    return rendered(row, before, true);
+  } catch (const UsageError& error) {
+    if (!before.empty()) throw;
+    throw UsageError(fmt::format(
+        "it begins with the assistant, and the chat template does not tell where a first turn of the assistant begins "
+        "({}). Use a template that marks it with {{% generation %}} (--chat_template_path), or --assistant_only_loss "
+        "false",
+        error.what()));
+  }
+}
+
 std::vector<ByteRange> SftEncoder::assistant_turns(const TrainingRow& row, const Json& messages,
                                                    const std::string& whole) const {
   std::vector<ByteRange> turns;
   Json before = Json::array();
   for (const Json& message : messages) {
     const bool counts = message.at("role") == "assistant";
-    const std::string begun = counts ? rendered(row, before, true) : std::string();
+    const std::string begun = counts ? text_before_answer(row, before) : std::string();
     before.push_back(message);
     if (!counts) continue;
     const std::string ended = rendered(row, before, false);
@@ -169,23 +183,13 @@ std::vector<EncodedRow> SftEncoder::encode(const TrainingRow& row) const {
     const auto end = static_cast<std::ptrdiff_t>(std::min(begin + most, ids.size()));
     EncodedRow part{{ids.begin() + first, ids.begin() + end}, {counts.begin() + first, counts.begin() + end}};
     part.is_truncated = begin == 0 && ids.size() > most;
-    part.is_dropped = std::ranges::find(part.counted, true) == part.counted.end();
+    // Nothing predicts the first token of a row of its own: a batch of such tokens alone would have no loss.
+    const std::ptrdiff_t first_target = options_.overflow == SftOverflow::kKeep ? 0 : 1;
+    part.is_dropped = std::find(part.counted.begin() + first_target, part.counted.end(), true) == part.counted.end();
     rows.push_back(std::move(part));
     if (options_.overflow == SftOverflow::kCut) break;
   }
   return rows;
-}
-
-SftEncoder::Shown SftEncoder::show(const TrainingRow& row) const {
-  Text text = text_of(row);
-  Shown shown{std::move(text.text), {}};
-  if (options_.assistant_only) {
-    shown.counted = std::move(text.assistant);
-  } else {
-    const bool skips = text.prompt && options_.completion_only && shown.text.starts_with(*text.prompt);
-    shown.counted = {{skips ? text.prompt->size() : 0, shown.text.size()}};
-  }
-  return shown;
 }
 
 }  // namespace tessera

@@ -40,12 +40,6 @@ class SftEncoder {
 
   // Throws UsageError that says what is wrong with the row. A row of which nothing counts is dropped.
   std::vector<EncodedRow> encode(const TrainingRow& row) const;
-  // The text of a row as the model reads it, and the part of it that counts: for people.
-  struct Shown {
-    std::string text;
-    std::vector<ByteRange> counted;
-  };
-  Shown show(const TrainingRow& row) const;
   // Everything that decides what encode() gives, besides the tokenizer: for the key of caches.
   std::string description() const;
 
@@ -60,6 +54,7 @@ class SftEncoder {
   std::vector<bool> counted(const Text& text, const std::vector<std::int32_t>& ids) const;
   std::string rendered(const TrainingRow& row, const Json& messages, bool asks_for_answer,
                        std::vector<ByteRange>* generated = nullptr) const;
+  std::string text_before_answer(const TrainingRow& row, const Json& before) const;
   std::vector<ByteRange> assistant_turns(const TrainingRow& row, const Json& messages, const std::string& whole) const;
   std::size_t end_of_turn(std::string_view turn) const;
 
