@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "data/text/document_encoder.h"
 #include "jobs/row_files.h"
+#include "jobs/row_settings.h"
 #include "jobs/text_model.h"
 #include "settings/load.h"
 
