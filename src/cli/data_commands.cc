@@ -53,7 +53,7 @@ void declare(Schema& schema, DataCommandSettings& s) {
   schema.positionals("inspect PATH...: files of rows, SQuAD's, or of text; or a folder of images", &s.words);
   schema.text("job", &s.job,
               "how to read PATH: as `tessera train` sft, lm or qa does; not given: SQuAD's questions as qa, plain text "
-              "as lm, other rows as sft",
+              "as lm, other rows as sft. For qa --max_length is 512 by default",
               {.choices = {"sft", "lm", "qa"}});
   schema.text("tokenizer", &s.tokenizer,
               "a model's folder, its hub name if it is fetched, or a tokenizer.json; without it no tokens are counted",

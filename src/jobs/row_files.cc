@@ -260,7 +260,10 @@ class RowLoader {
     }
     if (counts.num_dropped > 0) text += fmt::format("; {} were left out: nothing in them counts", counts.num_dropped);
     how_.say(text);
-    if (counts.num_rows == 0) throw UsageError(fmt::format("{}: no row is left to train on", name));
+    if (counts.num_rows == 0) {
+      throw UsageError(fmt::format("{}: no row is left to train on: {} were left out, as nothing in them counts", name,
+                                   counts.num_dropped));
+    }
   }
 
   const TrainSettings& settings_;

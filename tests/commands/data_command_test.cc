@@ -172,12 +172,13 @@ TEST_F(InspectRows, ShowsConversationsAfterTheTemplate) {
 }
 
 TEST_F(InspectRows, CountsWhatMaxLengthCuts) {
-  const Json all = json_of(path("alpaca.jsonl")), cut = json_of(path("alpaca.jsonl") + " --max_length 50");
-  const Json &whole = all["sources"][0], &shorter = cut["sources"][0];
+  const Json whole = json_of(path("alpaca.jsonl"))["sources"][0];
+  const int limit = whole["longest"].get<int>() - 1;
+  const Json shorter = json_of(path("alpaca.jsonl") + fmt::format(" --max_length {}", limit))["sources"][0];
   EXPECT_EQ(whole["truncated"], 0);
-  EXPECT_GT(whole["longest"].get<int>(), 50);
-  EXPECT_EQ(shorter["longest"], 50);
-  EXPECT_EQ(shorter["truncated"].get<int>() + shorter["left_out"].get<int>(), 20);
+  EXPECT_EQ(shorter["longest"], limit);
+  EXPECT_GT(shorter["truncated"], 0);
+  EXPECT_EQ(shorter["tokens"].get<int>() + shorter["truncated"].get<int>(), whole["tokens"]);
   EXPECT_GE(whole["longest"], whole["percentile_99"]);
   EXPECT_GE(whole["percentile_99"], whole["median"]);
   EXPECT_LT(whole["counted"], whole["tokens"]);
@@ -224,6 +225,8 @@ TEST_F(InspectRows, RefusesInOneMessage) {
   EXPECT_TRUE(contains(refusal(path("alpaca.jsonl") + " --mix a=1"), "give one of them"));
   EXPECT_TRUE(contains(refusal("none.jsonl --job sft"), "none.jsonl: there is no file or folder"))
       << refusal("none.jsonl --job sft");
+  EXPECT_TRUE(contains(refusal(path("alpaca.jsonl") + " --max_length 9"),
+                       "no row is left to train on: 20 were left out, as nothing in them counts"));
   EXPECT_TRUE(contains(refusal(path("alpaca.jsonl") + " --job lm"), "it has no \"text\""));
   write_file_atomically(folder_ / "pairs.jsonl", R"({"chosen": "a", "rejected": "b"})");
   EXPECT_TRUE(contains(refusal(path("pairs.jsonl")), "preference rows (chosen, rejected)"));

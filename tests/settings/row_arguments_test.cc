@@ -106,7 +106,7 @@ TEST_F(RowArguments, WhatMeansNothingHereIsAcceptedWithTheReason) {
   EXPECT_EQ(
       notes(load_job("sft", {"--dataset_num_proc=8", "--padding_free", "--attn_implementation=flash_attention_2"})),
       "accepted, but without effect here: --dataset_num_proc (all cores tokenise), --padding_free (nothing is padded), "
-      "--attn_implementation (attention is always fused)\n");
+      "--attn_implementation (attention is always fused)\nno --validation_file: there will be no evaluation\n");
   const LoadedTrainSettings loaded = load_job("lm", {"--token=hunter2"});
   EXPECT_EQ(notes(loaded).find("hunter"), std::string::npos);
   EXPECT_EQ(loaded.schema->to_json().dump().find("hunter"), std::string::npos);
