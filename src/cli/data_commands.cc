@@ -27,6 +27,7 @@
 #include "data/text/token_cache.h"
 #include "data/tokenizer/tokenizer.h"
 #include "jobs/jobs.h"
+#include "jobs/row_settings.h"
 #include "settings/shared.h"
 #include "weights/model_folder.h"
 
