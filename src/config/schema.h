@@ -98,7 +98,8 @@ class Schema {
   // wrappers that end in "$@"; --fp16 and --no_fp16 are one name.
   // Underscores and hyphens in names are the same: --comm_timeout, --comm-timeout. A value that yields to another
   // source's is still checked.
-  // Returns false when help was asked for (-h, --help, --help all, --help=markdown) and has been printed: the caller then exits.
+  // Returns false when help was asked for (-h, --help, --help all, --help=markdown) and has been printed: the caller
+  // then exits.
   // --print_config only sets wants_print_config(), since other sources may still be read.
   bool read_command_line(const std::vector<std::string>& arguments);
   bool wants_print_config() const { return wants_print_config_; }

@@ -114,8 +114,8 @@ void append_to_file(std::string_view line) {
   if (file < 0 || write_all(file, line)) return;
   const std::string why = std::strerror(errno);
   if (own_file.exchange(-1) != file) return;
-  write_to_stderr(format_line(shown_name(LogLevel::kWarn),
-                              "cannot write to this rank's log file; it gets no more lines: " + why));
+  write_to_stderr(
+      format_line(shown_name(LogLevel::kWarn), "cannot write to this rank's log file; it gets no more lines: " + why));
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ std::string coloured(std::string_view text, Colour colour) {
   static const bool shows_colours = [] {
     const char *const no_colour = std::getenv("NO_COLOR"), *const terminal = std::getenv("TERM");
     const bool is_unwanted = no_colour != nullptr && *no_colour != 0;
-    return ::isatty(STDERR_FILENO) == 1 && !is_unwanted && (terminal == nullptr || std::string_view(terminal) != "dumb");
+    return ::isatty(STDERR_FILENO) == 1 && !is_unwanted &&
+           (terminal == nullptr || std::string_view(terminal) != "dumb");
   }();
   return shows_colours ? fmt::format("\x1b[{}m{}\x1b[0m", static_cast<int>(colour), text) : std::string(text);
 }

@@ -10,7 +10,7 @@
 namespace tessera::kernels {
 namespace {
 
-constexpr float kLowest = -1e30f;  // below every score; finite, so that a query may see none of a tile's keys
+constexpr float kLowest = -1e30f;           // below every score; finite, so that a query may see none of a tile's keys
 constexpr bool kKeepsLeft = TESSERA_WGMMA;  // elsewhere the registers are full
 
 extern __shared__ __align__(kTileAlignment) unsigned char shared_bytes[];

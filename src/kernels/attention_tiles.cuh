@@ -1,5 +1,5 @@
-// What the passes of attention.cu know of a pair of tiles, queries and keys of one head of one row: where they lie, which
-// of their scores a thread holds, what is added to these, and which are hidden.
+// What the passes of attention.cu know of a pair of tiles, queries and keys of one head of one row: where they lie,
+// which of their scores a thread holds, what is added to these, and which are hidden.
 #pragma once
 
 #include "kernels/cuda_launch.h"

@@ -10,9 +10,9 @@ namespace tessera {
 
 // Rows of the corpora laid one after the other (TokenRows::joined). Each place is drawn from a corpus by the weights,
 // and the list ends with the draw that takes the last row of some corpus, as
-// datasets.interleave_datasets(probabilities=..., stopping_strategy="first_exhausted") does, with draws of our own; each
-// corpus gives its rows in an order of the seed. All is a function of sizes, weights and seed: every epoch has the same
-// rows, for any number of ranks.
+// datasets.interleave_datasets(probabilities=..., stopping_strategy="first_exhausted") does, with draws of our own;
+// each corpus gives its rows in an order of the seed. All is a function of sizes, weights and seed: every epoch has the
+// same rows, for any number of ranks.
 //
 // One weight per corpus; they need not add up to 1. Throws UsageError for a weight that is not positive, and for a
 // corpus without rows.
