@@ -32,7 +32,7 @@ void uncount_first(EncodedRow& row) {
 std::vector<ShownRow> shown_rows_of(const RowSource& source, const Tokenizer& tokenizer, bool rows_are_joined,
                                     std::int64_t num_shown) {
   std::vector<ShownRow> shown;
-  const auto stream = open_rows(source.files);
+  const auto stream = open_rows(source.files, source.cutting);
   while (std::ssize(shown) < num_shown) {
     const auto block = stream->next();
     if (!block) break;

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "data/text/document_encoder.h"
 #include "jobs/row_files.h"
+#include "jobs/row_settings.h"
 #include "jobs/text_model.h"
 #include "settings/load.h"
 
@@ -22,6 +23,8 @@ void resolve_lm(Schema& schema, DeclaredSettings& s, const Resolution& how, std:
   RowSettings& rows = s.train.rows;
   rows.packing = rows.attention_across_documents ? Packing::kWrapped : Packing::kBestFit;
   rows.eval_packing = rows.packing;
+  if (rows.attention_across_documents && !schema.at("sample_by").is_set()) rows.text_unit = TextUnit::kLine;
+  if (!schema.at("dataset_test_split").is_set()) rows.test_split = "validation";
   resolve_row_files(schema, s, how, notes);
 }
 
@@ -42,6 +45,10 @@ std::unique_ptr<OpenJob> open_lm(World& world, const LoadedTrainSettings& run,
 
 void declare_lm_rows(Schema& schema, DeclaredSettings& s) {
   RowSettings& rows = s.train.rows;
+  schema.word("sample_by", &rows.text_unit, {"document", "line"},
+              "what a .txt file holds: a document, or one per line, which is the default with "
+              "--attention_across_documents, as in run_clm",
+              {.preset = "document"});
   schema.boolean("append_eos_token", &rows.appends_end, "end each document by the tokenizer's end token",
                  {.preset = "true"});
   schema.boolean("attention_across_documents", &rows.attention_across_documents,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -74,11 +75,20 @@ class TokenisingProgress {
   double begun_ = steady_seconds(), last_shown_ = begun_;
 };
 
+// Of a .txt that is a document; a longer one becomes several, at ends of lines, so that all cores tokenise it.
+constexpr std::size_t kDocumentBytes = std::size_t{1} << 20;
+
 class RowLoader {
  public:
   RowLoader(const TrainSettings& settings, const Tokenizer& tokenizer, const ChooseEncoding& choose,
             const Environment& environment, const RowLoading& how)
-      : settings_(settings), tokenizer_(tokenizer), choose_(choose), environment_(environment), how_(how) {}
+      : settings_(settings), tokenizer_(tokenizer), choose_(choose), environment_(environment), how_(how) {
+    const TextUnit unit = settings.rows.text_unit;
+    cutting_.text = unit == TextUnit::kDocument ? RowCutting::Text::kWhole
+                    : unit == TextUnit::kLine   ? RowCutting::Text::kLineWithEnd
+                                                : RowCutting::Text::kLine;
+    if (unit == TextUnit::kDocument) cutting_.block_bytes = kDocumentBytes;
+  }
 
   LoadedRows load() {
     const RowSettings& rows = settings_.rows;
@@ -87,10 +97,12 @@ class RowLoader {
     std::optional<TextRows> evaluation;
     if (const Paths files = evaluation_files(); !files.empty()) {
       const TokenRows others = tokens_of(files);
-      evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples), rows.eval_packing);
+      evaluation = packed(others, limited(all_of(others), settings_.data.max_eval_samples, "--max_eval_samples"),
+                          rows.eval_packing);
     } else if (rows.validation_percent > 0) {
+      // Rounded as datasets rounds train[:5%], halves to the even number.
       const auto num_first =
-          static_cast<std::int64_t>(static_cast<double>(chosen.size()) * rows.validation_percent / 100);
+          static_cast<std::int64_t>(std::nearbyint(rows.validation_percent * static_cast<double>(chosen.size()) / 100));
       const Numbers first(chosen.begin(), chosen.begin() + num_first);
       chosen.erase(chosen.begin(), chosen.begin() + num_first);
       if (first.empty()) {
@@ -99,28 +111,39 @@ class RowLoader {
       }
       how_.say(fmt::format("the first {} of {} rows are for evaluations (--validation_split_percentage {:g})",
                            num_first, num_first + std::ssize(chosen), rows.validation_percent));
-      evaluation = packed(tokens, limited(first, settings_.data.max_eval_samples), rows.eval_packing);
+      evaluation =
+          packed(tokens, limited(first, settings_.data.max_eval_samples, "--max_eval_samples"), rows.eval_packing);
     }
-    TextRows training = packed(tokens, limited(std::move(chosen), settings_.data.max_train_samples), rows.packing);
+    TextRows training = packed(
+        tokens, limited(std::move(chosen), settings_.data.max_train_samples, "--max_train_samples"), rows.packing);
     return {std::move(training), std::move(evaluation), std::move(sources_)};
   }
 
  private:
+  static std::vector<std::string> names_in(const std::string& list) {
+    return texts_of(split(list, ','), [](const std::string& name) { return std::string(trim(name)); });
+  }
   Paths training_files() const {
     const RowSettings& rows = settings_.rows;
     std::vector<std::string> names = {rows.dataset_name};
-    if (!settings_.data.train_file.empty()) names = split(settings_.data.train_file, ',');
+    if (!settings_.data.train_file.empty()) names = names_in(settings_.data.train_file);
     if (!rows.mix.empty()) names = texts_of(parse_mix(rows.mix), [](const auto& each) { return each.file.string(); });
     return find_row_files(names, environment_, rows.train_split);
   }
 
-  // None: nobody named any.
+  // None: nobody named any, or the data set has no such split, in whose place a share of the training rows can stand.
   Paths evaluation_files() const {
     const RowSettings& rows = settings_.rows;
     const std::string& validation = settings_.data.validation_file;
     if (validation.empty() && rows.test_split.empty()) return {};
-    const std::vector<std::string> names = validation.empty() ? std::vector{rows.dataset_name} : split(validation, ',');
-    Paths files = find_row_files(names, environment_, rows.test_split);
+    const std::vector<std::string> names = validation.empty() ? std::vector{rows.dataset_name} : names_in(validation);
+    Paths files;
+    try {
+      files = find_row_files(names, environment_, rows.test_split);
+      if (rows.validation_percent > 0 && files == training_files()) return {};  // their names tell no splits
+    } catch (const UsageError&) {
+      if (rows.validation_percent == 0) throw;
+    }
     const bool is_meant = validation.empty() && rows.test_split == rows.train_split;
     if (!is_meant) refuse_training_files(files, names);
     return files;
@@ -144,8 +167,9 @@ class RowLoader {
     std::iota(rows.begin(), rows.end(), std::int64_t{0});
     return rows;
   }
-  Numbers limited(Numbers rows, std::int64_t most) const {
+  Numbers limited(Numbers rows, std::int64_t most, const char* setting) const {
     if (most == 0) return rows;
+    if (most > std::ssize(rows)) how_.say(fmt::format("{} {}: there are only {} rows", setting, most, rows.size()));
     const auto& seed = settings_.data.subset_seed;
     Numbers places = rows_of({most, seed.has_value(), static_cast<std::uint64_t>(seed.value_or(0))}, std::ssize(rows));
     for (std::int64_t& place : places) place = rows[static_cast<std::size_t>(place)];
@@ -190,22 +214,22 @@ class RowLoader {
     const RowEncoding encoding = encoding_of(files);
     TokenisingProgress progress(how_.shows_progress);
     CorpusSettings how{.tokenizer_hash = tokenizer_.content_hash(),
-                       .encoder = encoding.description,
+                       .encoder = encoding.description + " " + std::to_string(static_cast<int>(cutting_.text)),
                        .cache_folder = how_.cache_folder,
                        .num_threads = how_.num_threads};
     how.on_progress = [&](const CorpusProgress& done) { progress.show(done); };
-    TokenRows rows = load_corpus([&] { return open_rows(files); }, encoding.encode, how).rows;
+    TokenRows rows = load_corpus([&] { return open_rows(files, cutting_); }, encoding.encode, how).rows;
     const std::string name = files.size() == 1
                                  ? files.front().string()
                                  : fmt::format("{} and {} more", files.front().string(), files.size() - 1);
     report(name, encoding.kind, rows.counts());
-    sources_.push_back({name, files, encoding, rows});
+    sources_.push_back({name, files, cutting_, encoding, rows});
     if (how_.check) how_.check(sources_.back());
     return rows;
   }
 
   RowEncoding encoding_of(const Paths& files) const {
-    const std::vector<PlacedRow> first_rows = first_rows_of(files);
+    const std::vector<PlacedRow> first_rows = first_rows_of(files, cutting_);
     try {
       return choose_(first_rows);
     } catch (const Error& error) {
@@ -247,14 +271,15 @@ class RowLoader {
   const ChooseEncoding& choose_;
   const Environment& environment_;
   const RowLoading& how_;
+  RowCutting cutting_;
   std::vector<RowSource> sources_;
   Numbers drawn_;  // of a mix
 };
 
 }  // namespace
 
-std::vector<PlacedRow> first_rows_of(const std::vector<fs::path>& files) {
-  const auto stream = open_rows(files);
+std::vector<PlacedRow> first_rows_of(const std::vector<fs::path>& files, const RowCutting& cutting) {
+  const auto stream = open_rows(files, cutting);
   while (auto block = stream->next()) {
     std::vector<PlacedRow> rows = stream->parse(*block);
     if (!rows.empty()) return rows;
@@ -285,64 +310,6 @@ std::unique_ptr<OpenJob> open_row_job(World& world, const LoadedTrainSettings& r
   settle(settings, model, loaded.training, world);
   return std::make_unique<TextJob>(world, std::move(settings), std::move(model), std::move(loaded.training),
                                    std::move(loaded.evaluation));
-}
-
-void declare_row_files(Schema& schema, DeclaredSettings& s) {
-  schema.text("train_file", &s.train.data.train_file,
-              "rows to train on: files, folders or patterns, separated by commas (.json, .jsonl, .csv, .txt, .parquet, "
-              ".arrow; also .gz)");
-  schema.text("validation_file", &s.train.data.validation_file, "rows to evaluate on, named as those to train on");
-  declare_rows(schema, s);
-  schema.integer("subset_seed", &s.subset_seed, "choose rows as datasets' shuffle(seed) does; -1: the first ones",
-                 {.preset = "-1", .at_least = -1});
-}
-
-void declare_rows(Schema& schema, DeclaredSettings& s) {
-  RowSettings& rows = s.train.rows;
-  schema.text("dataset_name", &rows.dataset_name,
-              "a folder of files, or a data set's name on the hub that the local cache holds, with its splits");
-  schema.text("dataset_train_split", &rows.train_split, "split of --dataset_name to train on", {.preset = "train"});
-  schema.text("dataset_test_split", &rows.test_split, "split of --dataset_name to evaluate on, where that is asked for",
-              {.preset = "test"});
-  schema.text("mix", &rows.mix, "files drawn by weight, in place of --train_file: a.jsonl=0.7,b.jsonl=0.3");
-  schema.integer("max_length", &s.train.data.max_length,
-                 "tokens per row: sft cuts longer ones, lm cuts documents into rows of it and packs them",
-                 {.preset = "1024", .at_least = 1, .at_most = 1 << 24, .aliases = {"max_seq_length", "block_size"}});
-  schema.text("text_column_name", &rows.text_column, "the column of plain text, where rows have several",
-              {.preset = "text", .aliases = {"dataset_text_field"}});
-}
-
-void check_row_files(const Schema& schema, const DeclaredSettings& s, bool needs_data) {
-  const RowSettings& rows = s.train.rows;
-  std::vector<std::string> given;
-  for (const char* name : {"train_file", "dataset_name", "mix"}) {
-    if (schema.has(name) && !schema.at(name).text().empty()) given.push_back(shown(schema, name));
-  }
-  if (given.size() > 1) throw UsageError(fmt::format("{}: give one of them", join(given, " and ")));
-  if (given.empty() && needs_data) {
-    throw UsageError("--train_file FILE is missing; or --dataset_name FOLDER, or --mix a.jsonl=0.7,b.jsonl=0.3");
-  }
-  if (!rows.mix.empty()) parse_mix(rows.mix);
-}
-
-void resolve_row_files(Schema& schema, DeclaredSettings& s, const Resolution&, std::vector<std::string>&) {
-  RowSettings& rows = s.train.rows;
-  // `tessera data inspect` has no evaluations: there whoever names the rows asks for them.
-  const auto is_set = [&](const char* name) { return schema.has(name) && schema.at(name).is_set(); };
-  const bool wants_strategy = is_set("eval_strategy") && schema.at("eval_strategy").text() != "no";
-  const bool is_asked = schema.has("eval_strategy")
-                            ? wants_strategy || s.do_eval || s.train.evaluation.on_start
-                            : is_set("dataset_test_split") || is_set("validation_split_percentage");
-  const bool has_file = !s.train.data.validation_file.empty();
-  if (!is_asked || has_file) rows.validation_percent = 0;
-  const bool means_a_share = is_set("validation_split_percentage") && !is_set("dataset_test_split");
-  if (!is_asked || has_file || rows.dataset_name.empty() || means_a_share) rows.test_split.clear();
-  if (!rows.test_split.empty()) rows.validation_percent = 0;
-}
-
-bool has_evaluation_rows(const TrainSettings& settings) {
-  return !settings.data.validation_file.empty() || !settings.rows.test_split.empty() ||
-         settings.rows.validation_percent > 0;
 }
 
 }  // namespace tessera

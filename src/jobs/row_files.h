@@ -47,6 +47,7 @@ ChooseEncoding lm_encoding(const TrainSettings& settings, const RowTokenizer& to
 struct RowSource {
   std::string name;  // for messages: "a.jsonl and 3 more"
   std::vector<std::filesystem::path> files;
+  RowCutting cutting;
   RowEncoding encoding;
   TokenRows tokens;
 };
@@ -66,7 +67,7 @@ struct RowLoading {
 };
 
 // Those of the first block that has any. Throws UsageError if there are none.
-std::vector<PlacedRow> first_rows_of(const std::vector<std::filesystem::path>& files);
+std::vector<PlacedRow> first_rows_of(const std::vector<std::filesystem::path>& files, const RowCutting& cutting = {});
 
 // Tokenises the files that the settings name, or finds their tokens in the cache, and packs the rows. Throws UsageError
 // naming setting, file and line.
@@ -77,18 +78,5 @@ LoadedRows load_rows(const TrainSettings& settings, const Tokenizer& tokenizer, 
 // gets the same.
 std::unique_ptr<OpenJob> open_row_job(World& world, const LoadedTrainSettings& run,
                                       const std::optional<std::filesystem::path>& checkpoint, MakeEncoding encoding);
-
-// What sft and lm declare in the group of the data: the files to train and evaluate on, with declare_rows().
-void declare_row_files(Schema& schema, DeclaredSettings& s);
-// Which data sets are read, and what both jobs make of their rows.
-void declare_rows(Schema& schema, DeclaredSettings& s);
-// What one of them adds.
-void declare_sft_rows(Schema& schema, DeclaredSettings& s);  // sft.cc
-void declare_lm_rows(Schema& schema, DeclaredSettings& s);   // lm.cc
-// Rows to evaluate on that nobody named are looked for only where evaluations are asked for.
-void resolve_row_files(Schema& schema, DeclaredSettings& s, const Resolution& how, std::vector<std::string>& notes);
-void check_row_files(const Schema& schema, const DeclaredSettings& s, bool needs_data);
-// Whether the settings name rows to evaluate on.
-bool has_evaluation_rows(const TrainSettings& settings);
 
 }  // namespace tessera

@@ -11,6 +11,7 @@
 #include "data/templates/find_chat_template.h"
 #include "data/text/sft_encoder.h"
 #include "jobs/row_files.h"
+#include "jobs/row_settings.h"
 #include "jobs/text_model.h"
 #include "settings/load.h"
 #include "weights/model_folder.h"

@@ -62,7 +62,7 @@ const Arguments kShared = {
     {"dataset_config_name", A::kText, kOwnConfiguration, "default|"},
     {"overwrite_cache", A::kBool, "the token cache notices every change"},
     {"preprocessing_num_workers", A::kNumber, "all cores tokenise"},
-    {"keep_linebreaks", A::kBool, "a line of a .txt file is a document, without its line break", "false"},
+    {"keep_linebreaks", A::kBool, "text keeps its line breaks", "true"},
     // trl's DPOConfig, today's and earlier ones
     {"disable_dropout", A::kBool, kNoPreferences, "false"},
     {"precompute_ref_log_probs", A::kBool, kNoPreferences, "false"},

@@ -55,6 +55,9 @@ struct DataSettings {
 // How rows are put together to rows of max_length tokens: TRL's packing strategies.
 enum class Packing { kNone, kBestFit, kSplit, kWrapped };
 
+// What a .txt file holds.
+enum class TextUnit { kDocument, kLine, kLineWithoutEnd };
+
 // The rows of sft and lm.
 struct RowSettings {
   std::string dataset_name, train_split, test_split;  // as data_files of a folder or a hub's name say
@@ -65,9 +68,10 @@ struct RowSettings {
   bool completion_only = true;                        // of rows with a prompt
   bool assistant_only = false;
   Packing packing = Packing::kNone, eval_packing = Packing::kNone;
-  bool appends_end = true;                  // lm: an end token after each document
-  bool attention_across_documents = false;  // lm
-  double validation_percent = 0;            // lm: of the training rows, where there are no others to evaluate on
+  bool appends_end = true;                         // lm: an end token after each document
+  bool attention_across_documents = false;         // lm
+  TextUnit text_unit = TextUnit::kLineWithoutEnd;  // lm chooses
+  double validation_percent = 0;                   // lm: of the training rows, where there are no others to evaluate on
 };
 
 // What is gathered at once.

@@ -176,8 +176,10 @@ void Trainer::run_update(const Update& update) {
     shape = task_.begin_update(update);
   }
   if (shape.num_counted == 0) {
-    throw UsageError(fmt::format("step {}: none of its tokens counts for the loss: check --label_mode and --max_length",
-                                 update.step));
+    throw UsageError(
+        fmt::format("step {}: none of its tokens counts for the loss: its rows may be too short, or cut to "
+                    "--max_length before what counts",
+                    update.step));
   }
   const double factor = step_.loss_factor(static_cast<double>(shape.num_counted));
   const double rate = schedule_.at(num_advanced_before(update));

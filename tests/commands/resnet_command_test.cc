@@ -333,7 +333,7 @@ TEST_F(ResNetCommand, TakesAPlainTreeOfClassesWithoutEvaluation) {
   const Ended ended = train("tree", "--batch-size 4 --max_steps 1", 0, tree);
   ASSERT_EQ(ended.status, 0) << ended.output;
   EXPECT_TRUE(contains(ended.output, "there will be no evaluation")) << ended.output;
-  const Ended asked = train("tree", "--batch-size 4 --max_steps 1 --eval_strategy epoch", 0, tree);
+  const Ended asked = train("asked", "--batch-size 4 --max_steps 1 --eval_strategy epoch", 0, tree);
   EXPECT_EQ(asked.status, 2) << asked.output;
   EXPECT_TRUE(contains(asked.output, "nothing to evaluate on")) << asked.output;
 }

@@ -94,9 +94,10 @@ TEST_F(RowJobs, ChatsNeedATemplateAndCountWhatTheAssistantSays) {
 TEST_F(RowJobs, LmReportsItsPerplexity) {
   const Ended ended = train("lm", "lm",
                             "--train_file " + out("text.txt") +
-                                " --block_size 64 --max_steps 2 "
-                                "--validation_split_percentage 25 --do_eval");
+                                " --block_size 64 --max_steps 2 --sample_by line "
+                                "--validation_split_percentage 24 --do_eval");
   ASSERT_EQ(ended.status, 0) << ended.output;
+  // 11.52 of them.
   EXPECT_TRUE(contains(ended.output, "the first 12 of 48 rows are for evaluations")) << ended.output;
   const double loss = logged(ended.output, "eval_loss").at(0);
   EXPECT_NEAR(logged(ended.output, "eval_perplexity").at(0), std::exp(loss), 1e-6 * std::exp(loss));
@@ -104,6 +105,23 @@ TEST_F(RowJobs, LmReportsItsPerplexity) {
                    "--train_file " + out("text.txt") + " --block_size 64 --max_steps 2 --attention_across_documents")
                 .size(),
             2U);
+}
+
+// Else each line of a book would see only itself.
+TEST_F(RowJobs, ATextFileIsADocumentUnlessLinesAreAskedFor) {
+  const std::string text = "--train_file " + out("text.txt") + " --block_size 64 --max_steps 1 ";
+  const auto num_packed = [&](const std::string& name, const std::string& words) {
+    const Ended ended = train("lm", name, text + words);
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    const std::size_t at = ended.output.find("packed: ");
+    return at == std::string::npos ? 0 : std::stoi(ended.output.substr(at + 8));
+  };
+  EXPECT_EQ(num_packed("lines", "--sample_by line"), 48);
+  EXPECT_EQ(num_packed("across", "--attention_across_documents"), 48);
+  const int num_pieces = num_packed("document", "");
+  EXPECT_GT(num_pieces, 1);
+  EXPECT_LT(num_pieces, 48);
+  EXPECT_EQ(num_packed("document_across", "--attention_across_documents --sample_by document"), 1);
 }
 
 TEST_F(RowJobs, ADataSetIsItsSplits) {
@@ -139,7 +157,8 @@ TEST_F(RowJobs, EvaluationsNeverSeeTheRowsTrainedOnUnasked) {
 TEST_F(RowJobs, ANamedShareOfTheRowsComesBeforeTheTestSplit) {
   fs::create_directories(folder_ / "lines");
   fs::copy_file(folder_ / "text.txt", folder_ / "lines" / "train.txt");
-  const std::string words = "--dataset_name " + out("lines") + " --block_size 64 --max_steps 1 --do_eval ";
+  const std::string words =
+      "--dataset_name " + out("lines") + " --block_size 64 --max_steps 1 --do_eval --sample_by line ";
   const Ended ended = train("lm", "share", words + "--validation_split_percentage 25");
   ASSERT_EQ(ended.status, 0) << ended.output;
   EXPECT_TRUE(contains(ended.output, "the first 12 of 48 rows are for evaluations")) << ended.output;
@@ -147,7 +166,9 @@ TEST_F(RowJobs, ANamedShareOfTheRowsComesBeforeTheTestSplit) {
   EXPECT_EQ(none.status, 2);
   EXPECT_TRUE(contains(none.output, "--validation_split_percentage 1: of 48 rows that is none to evaluate on"))
       << none.output;
-  const Ended split = train("lm", "split", words);
+  const Ended unasked = train("lm", "unasked", words);
+  EXPECT_TRUE(contains(unasked.output, "the first 2 of 48 rows are for evaluations")) << unasked.output;
+  const Ended split = train("lm", "split", words + "--dataset_test_split test");
   EXPECT_TRUE(contains(split.output, "has no split test; there is train")) << split.output;
 }
 
@@ -190,7 +211,9 @@ TEST_F(RowJobs, RefusesWhatItCannotRead) {
   expect_refused("sft", "", "--train_file FILE is missing");
   expect_refused("sft", "--train_file " + out("none.jsonl"), "there is no file or folder");
   expect_refused("sft", "--train_file " + out("alpaca.jsonl") + " --mix a=1", "give one of them");
-  expect_refused("lm", "--train_file " + out("alpaca.jsonl"), "it has no \"text\"");
+  expect_refused(
+      "lm", "--train_file " + out("alpaca.jsonl"),
+      "it has no \"text\" but instruction, input, output: name the column of its text by --text_column_name");
   write_file_atomically(folder_ / "pairs.jsonl", R"({"chosen": "a", "rejected": "b"})");
   expect_refused("sft", "--train_file " + out("pairs.jsonl"), "pairs.jsonl: the columns chosen, rejected are none");
   expect_refused("sft", "--train_file " + out("chats.jsonl") + " --chat_template_path " + out("none.jinja"),

@@ -62,8 +62,8 @@ TEST_F(RowArguments, SayingTheirDefaultsAloudIsAccepted) {
   const std::map<std::string, std::set<std::string>> programs = {
       {"sft", {"ScriptArguments", "DatasetMixtureConfig", "ModelConfig", "_BaseConfig", "SFTConfig"}},
       {"lm", {"ModelArguments", "DataTrainingArguments"}}};
-  // There are no adapters to give sizes to; and run_clm keeps line breaks, which lines of a file do not have here.
-  const std::set<std::string> refused = {"lora_r", "lora_alpha", "lora_dropout", "keep_linebreaks"};
+  // There are no adapters to give sizes to.
+  const std::set<std::string> refused = {"lora_r", "lora_alpha", "lora_dropout"};
   for (const auto& [job, classes] : programs) {
     for (const Json& argument : row_arguments()) {
       const std::string name = argument.at("name");

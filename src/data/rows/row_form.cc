@@ -155,17 +155,12 @@ void read_alpaca(TrainingRow& row, const RowValues& values) {
   add_system_text(row.prompt, values.text_or_nothing("system"));
   add_history(row.prompt, values);
   row.prompt.push_back(message("user", request_of(values)));
-  std::string output = values.text("output");
-  if (output.empty()) values.refuse("output", "expected a text, found an empty one");
-  row.completion = completion_message(std::move(output));
+  row.completion = completion_message(values.text("output"));  // an empty one trains the end of the turn
 }
 
 void read_prompt_completion(TrainingRow& row, const RowValues& values) {
   const Json &prompt = values.at("prompt"), &completion = values.at("completion");
   if (prompt.is_string() && completion.is_string()) {
-    if (completion.get_ref<const std::string&>().empty()) {
-      values.refuse("completion", "expected a text, found an empty one");
-    }
     row.prompt = prompt;
     row.completion = completion;
     return;

@@ -38,14 +38,14 @@ void refuse_utf16(const fs::path& file) {
   refuse_file(file.string(), "expected UTF-8, found UTF-16: convert it, as by iconv -f UTF-16 -t UTF-8");
 }
 
-RowFileStart start_of_text(const fs::path& file) {
+RowFileStart start_of_text(const fs::path& file, const RowCutting& cutting) {
   ByteSource source(file);
   std::string first;
   source.read(first, internal::kUtf8Mark.size());
   RowFileStart start;
   start.offset = first == internal::kUtf8Mark ? first.size() : 0;
   start.scanner = std::make_unique<LineScanner>(file.string(), 1, LineScanner::EmptyLines::kAreRows);
-  start.parser = text_parser(file.string());
+  start.parser = text_parser(file.string(), cutting.text);
   return start;
 }
 
@@ -107,7 +107,7 @@ RowFileStart start_of_rows(const fs::path& file, const RowCutting& cutting) {
     case RowFormat::kTsv:
       return start_of_csv(file, '\t', cutting);
     case RowFormat::kText:
-      return start_of_text(file);
+      return start_of_text(file, cutting);
     case RowFormat::kTable:
       break;
   }

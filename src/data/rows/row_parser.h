@@ -21,8 +21,8 @@ class RowParser {
 std::shared_ptr<const RowParser> json_lines_parser(std::string origin);
 // Objects with commas between them.
 std::shared_ptr<const RowParser> json_array_parser(std::string origin);
-// A column `text`: the line without its end.
-std::shared_ptr<const RowParser> text_parser(std::string origin);
+// A column `text`, in which lines end with \n.
+std::shared_ptr<const RowParser> text_parser(std::string origin, RowCutting::Text text);
 // All values are text.
 std::shared_ptr<const RowParser> csv_parser(std::string origin, char delimiter, std::vector<std::string> columns);
 // The rows of a block have no bytes until they are parsed.

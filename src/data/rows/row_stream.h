@@ -50,13 +50,15 @@ struct RowCutting {
   std::size_t block_bytes = std::size_t{4} << 20;     // a block ends with the first row that reaches as far
   std::size_t piece_bytes = std::size_t{1} << 20;     // read at once
   std::size_t most_row_bytes = std::size_t{1} << 30;  // a larger row is refused: it is held in memory
+  // What a row of a .txt is: a line, the same with its end, or the whole file, of a long one each block.
+  enum class Text { kLine, kLineWithEnd, kWhole } text = Text::kLine;
 };
 
 // The files one after the other, each read as its ending says:
 //   .json             an array of rows, an object that holds one such array, one row, or JSON lines
 //   .jsonl, .ndjson   one row per line; empty lines are skipped
 //   .csv, .tsv        as RFC 4180 has them; the first row names the columns; every value is a text, missing ones are ""
-//   .txt              one row {"text": line} per line, empty ones too, as `datasets` reads text
+//   .txt              one row {"text": line} per line, empty ones too, as `datasets` reads text; or RowCutting's way
 //   .parquet, .arrow  data/rows/table_file.h
 // All but the last two may also be packed by gzip, with .gz at the end. Text is UTF-8, with or without a byte order
 // mark; lines end with \n or \r\n. An article of a SQuAD file becomes one row per question.

@@ -65,6 +65,17 @@ TEST_F(RowStreamTest, ReadsEveryFormat) {
   }
 }
 
+TEST_F(RowStreamTest, ATextMayBeOneRow) {
+  write_file_atomically(folder_ / "text.txt", "one\r\n\ntwo\nthree");
+  EXPECT_EQ(RowsOfText::shown(RowsOfText::of({folder_ / "text.txt"}, {.text = RowCutting::Text::kWhole})),
+            "1 {\"text\":\"one\\n\\ntwo\\nthree\"}\n");
+  EXPECT_EQ(
+      RowsOfText::shown(RowsOfText::of({folder_ / "text.txt"}, {.block_bytes = 6, .text = RowCutting::Text::kWhole})),
+      "1 {\"text\":\"one\\n\\n\"}\n3 {\"text\":\"two\\nthree\"}\n");
+  EXPECT_EQ(RowsOfText::shown(RowsOfText::of({folder_ / "text.txt"}, {.text = RowCutting::Text::kLineWithEnd})),
+            "1 {\"text\":\"one\\n\"}\n2 {\"text\":\"\\n\"}\n3 {\"text\":\"two\\n\"}\n4 {\"text\":\"three\"}\n");
+}
+
 TEST_F(RowStreamTest, ReadsEveryFormatThatGzipPacked) {
   for (const RowSample& sample : row_samples()) {
     const fs::path file = folder_ / (std::string(sample.name) + ".gz");

@@ -17,18 +17,32 @@ std::string_view without_line_end(std::string_view line) {
   return line;
 }
 
+std::string with_plain_line_ends(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) != "\r\n") result += text[i];
+  }
+  return result;
+}
+
 class TextParser final : public RowParser {
  public:
-  explicit TextParser(std::string origin) : origin_(std::move(origin)) {}
+  TextParser(std::string origin, RowCutting::Text text) : origin_(std::move(origin)), text_(text) {}
 
   std::vector<PlacedRow> parse(const RowBlock& block) const override {
     check_row_text(block.bytes, origin_, block.first_line);
+    if (text_ == RowCutting::Text::kWhole)
+      return {{Json{{"text", with_plain_line_ends(block.bytes)}}, block.first_line}};
     std::vector<PlacedRow> rows;
     const std::string_view bytes = block.bytes;
     std::int64_t line = block.first_line;
     for (std::size_t begin = 0; begin < bytes.size(); ++line) {
       const std::size_t end = std::min(bytes.find('\n', begin), bytes.size() - 1) + 1;
-      rows.push_back({Json{{"text", without_line_end(bytes.substr(begin, end - begin))}}, line});
+      const std::string_view whole = bytes.substr(begin, end - begin);
+      std::string text(without_line_end(whole));
+      if (text_ == RowCutting::Text::kLineWithEnd && whole.ends_with('\n')) text += '\n';
+      rows.push_back({Json{{"text", std::move(text)}}, line});
       begin = end;
     }
     return rows;
@@ -36,12 +50,13 @@ class TextParser final : public RowParser {
 
  private:
   std::string origin_;
+  RowCutting::Text text_;
 };
 
 }  // namespace
 
-std::shared_ptr<const RowParser> text_parser(std::string origin) {
-  return std::make_shared<TextParser>(std::move(origin));
+std::shared_ptr<const RowParser> text_parser(std::string origin, RowCutting::Text text) {
+  return std::make_shared<TextParser>(std::move(origin), text);
 }
 
 void check_row_text(std::string_view bytes, const std::string& origin, std::int64_t first_line) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace tessera {
 
@@ -23,7 +24,12 @@ std::string DocumentEncoder::description() const {
 
 std::vector<EncodedRow> DocumentEncoder::encode(const Json& row) const {
   const auto text = row.find(options_.column);
-  if (text == row.end() || text->is_null()) throw UsageError(fmt::format("it has no \"{}\"", options_.column));
+  if (text == row.end() || text->is_null()) {
+    std::vector<std::string> columns;
+    for (const auto& [name, value] : row.items()) columns.push_back(name);
+    throw UsageError(fmt::format("it has no \"{}\" but {}: name the column of its text by --text_column_name",
+                                 options_.column, join(columns, ", ")));
+  }
   if (!text->is_string()) throw UsageError(fmt::format("\"{}\": expected a text", options_.column));
   std::vector<std::int32_t> ids = tokenizer_.encode(text->get_ref<const std::string&>());
   if (!ids.empty() && options_.ends_documents && ids.back() != *tokenizer_.eos_id()) {

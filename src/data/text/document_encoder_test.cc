@@ -15,16 +15,16 @@ namespace fs = std::filesystem;
 
 using Ids = std::vector<std::int32_t>;
 
-const fs::path kRowJobs = fs::path(TESSERA_TEST_DATA_FOLDER) / "row_jobs";
+const fs::path kDocuments = fs::path(TESSERA_TEST_DATA_FOLDER) / "row_jobs";
 
-const Tokenizer& sample_tokenizer() {
-  static const Tokenizer tokenizer = Tokenizer::load(kRowJobs / "qwen3");
+const Tokenizer& small_tokenizer() {
+  static const Tokenizer tokenizer = Tokenizer::load(kDocuments / "qwen3");
   return tokenizer;
 }
 
 std::vector<Ids> encoded(const DocumentOptions& options, const std::string& text) {
   std::vector<Ids> all;
-  for (const EncodedRow& row : DocumentEncoder(sample_tokenizer(), options).encode(Json{{"text", text}})) {
+  for (const EncodedRow& row : DocumentEncoder(small_tokenizer(), options).encode(Json{{"text", text}})) {
     EXPECT_TRUE(row.counted.empty());
     all.push_back(row.ids);
   }
@@ -32,8 +32,8 @@ std::vector<Ids> encoded(const DocumentOptions& options, const std::string& text
 }
 
 TEST(DocumentEncoder, EndsDocumentsOnceAndCutsTheLongOnes) {
-  const Ids ids = sample_tokenizer().encode("The child reads a long book.");
-  const std::int32_t end = *sample_tokenizer().eos_id();
+  const Ids ids = small_tokenizer().encode("The child reads a long book.");
+  const std::int32_t end = *small_tokenizer().eos_id();
   Ids ended = ids;
   ended.push_back(end);
   const std::string text = "The child reads a long book.";
@@ -55,11 +55,11 @@ TEST(DocumentEncoder, AnEmptyDocumentIsLeftOutUnlessDocumentsStayWhole) {
 
 // tools/references/row_jobs.py: 2300 documents, some of them empty, in groups of 1000.
 TEST(DocumentEncoder, BlocksAreThoseOfRunClm) {
-  const Json reference = read_json_file(kRowJobs / "losses.json");
+  const Json reference = read_json_file(kDocuments / "losses.json");
   for (const char* family : {"llama", "qwen3"}) {
-    const Tokenizer tokenizer = Tokenizer::load(kRowJobs / family);
+    const Tokenizer tokenizer = Tokenizer::load(kDocuments / family);
     const DocumentEncoder encoder(tokenizer, {.max_length = 0, .ends_documents = false});
-    const auto stream = open_rows({kRowJobs / "documents.jsonl.gz"});
+    const auto stream = open_rows({kDocuments / "documents.jsonl.gz"});
     std::vector<Ids> documents;
     std::vector<std::int32_t> lengths;
     while (auto block = stream->next()) {

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRowJobs = fs::path(TESSERA_TEST_DATA_FOLDER) / "row_jobs";
+const fs::path kEncodings = fs::path(TESSERA_TEST_DATA_FOLDER) / "row_jobs";
 
 class SftEncoderOf : public testing::TestWithParam<const char*> {
  protected:
@@ -32,7 +32,7 @@ class SftEncoderOf : public testing::TestWithParam<const char*> {
   }
 
   static std::vector<TrainingRow> rows_of(const std::string& file) {
-    const auto stream = open_rows({kRowJobs / (file + ".jsonl")});
+    const auto stream = open_rows({kEncodings / (file + ".jsonl")});
     std::vector<PlacedRow> placed;
     while (auto block = stream->next()) {
       for (PlacedRow& row : stream->parse(*block)) placed.push_back(std::move(row));
@@ -52,9 +52,9 @@ class SftEncoderOf : public testing::TestWithParam<const char*> {
     return counted;
   }
 
-  const fs::path folder_ = kRowJobs / GetParam();
+  const fs::path folder_ = kEncodings / GetParam();
   const Tokenizer tokenizer_ = Tokenizer::load(folder_);
-  const Json reference_ = read_json_file(kRowJobs / "tokens.json");
+  const Json reference_ = read_json_file(kEncodings / "tokens.json");
 };
 
 TEST_P(SftEncoderOf, TokensAndMasksAreThoseOfTrlRowByRow) {
