@@ -65,9 +65,10 @@ ChooseEncoding lm_encoding(const TrainSettings& settings, const RowTokenizer& to
       tokenizer.tokenizer, DocumentOptions{.max_length = rows.attention_across_documents ? 0 : settings.data.max_length,
                                            .ends_documents = rows.appends_end,
                                            .column = rows.text_column});
-  return [encoder](const std::vector<PlacedRow>&) {
+  const std::string kind = rows.attention_across_documents ? "documents" : "pieces of documents";
+  return [encoder, kind](const std::vector<PlacedRow>&) {
     return RowEncoding{[encoder](const PlacedRow& row) { return encoder->encode(row.values); }, encoder->description(),
-                       "documents"};
+                       kind};
   };
 }
 

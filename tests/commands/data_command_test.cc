@@ -196,8 +196,10 @@ TEST_F(InspectRows, PacksAsTrainingDoes) {
 TEST_F(InspectRows, ReadsPlainTextAsLmDoes) {
   const Json text = json_of(path("text.txt") + " --block_size 64");
   EXPECT_EQ(text["job"], "lm");
-  EXPECT_EQ(text["sources"][0]["rows_of_file"], 21);
-  EXPECT_EQ(text["sources"][0]["left_out"], 1);  // the empty line
+  EXPECT_EQ(text["sources"][0]["rows_of_file"], 1);
+  const Json lines = json_of(path("text.txt") + " --block_size 64 --sample_by line")["sources"][0];
+  EXPECT_EQ(lines["rows_of_file"], 21);
+  EXPECT_EQ(lines["left_out"], 0);  // the empty line has its end
   const Json joined = json_of(path("text.txt") + " --block_size 64 --attention_across_documents");
   const std::int64_t num_tokens = joined["sources"][0]["tokens"], num_left = joined["left_over_tokens"];
   EXPECT_EQ(joined["training"]["rows"], num_tokens / 64);
