@@ -1,6 +1,9 @@
 #include "monitor/nvml.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
 
 #include "monitor/process_usage.h"
 
@@ -52,10 +55,14 @@ TEST(Nvml, SlurmSaysWhichGpusBelongToTheJob) {
 TEST(ProcessUsage, GrowsWithWhatIsAllocatedAndComputed) {
   const ProcessUsage before = read_process_usage();
   constexpr std::size_t kSize = std::size_t{64} << 20;
-  std::string block(kSize, 'x');
+  // From the system: malloc may give what an earlier test has touched.
+  void* const block = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(block, MAP_FAILED);
+  std::memset(block, 'x', kSize);
   volatile double sum = 0;
-  for (std::size_t i = 0; i < kSize; ++i) sum = sum + static_cast<double>(block[i]);
+  for (std::size_t i = 0; i < kSize; ++i) sum = sum + static_cast<double>(static_cast<const char*>(block)[i]);
   const ProcessUsage after = read_process_usage();
+  ::munmap(block, kSize);
   EXPECT_GT(before.resident_bytes, 0);
   EXPECT_GE(after.resident_bytes, before.resident_bytes + static_cast<std::int64_t>(kSize) * 9 / 10);
   EXPECT_GE(after.peak_resident_bytes, after.resident_bytes);

@@ -20,14 +20,17 @@ struct ShareGptRole {
   const char* from;
   const char* role;
 };
-constexpr std::array<ShareGptRole, 8> kShareGptRoles = {{{"human", "user"},
-                                                         {"user", "user"},
-                                                         {"gpt", "assistant"},
-                                                         {"assistant", "assistant"},
-                                                         {"system", "system"},
-                                                         {kFunctionCall, "assistant"},
-                                                         {"observation", "tool"},
-                                                         {"tool", "tool"}}};
+constexpr std::array<ShareGptRole, 11> kShareGptRoles = {{{"human", "user"},
+                                                          {"user", "user"},
+                                                          {"gpt", "assistant"},
+                                                          {"assistant", "assistant"},
+                                                          {"chatgpt", "assistant"},
+                                                          {"bing", "assistant"},
+                                                          {"bard", "assistant"},
+                                                          {"system", "system"},
+                                                          {kFunctionCall, "assistant"},
+                                                          {"observation", "tool"},
+                                                          {"tool", "tool"}}};
 
 // Those that templates of today's families know.
 const std::vector<std::string>& chat_roles() {

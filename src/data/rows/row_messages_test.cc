@@ -21,8 +21,11 @@ TEST(RowMessages, ShareGptSpellsRolesInItsOwnWay) {
                      {"from": "user", "value": "c"}, {"from": "assistant", "value": "d"}, {"from": "observation", "value": "e"}])"),
             R"([{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"b"},)"
             R"({"role":"user","content":"c"},{"role":"assistant","content":"d"},{"role":"tool","content":"e"}])");
+  EXPECT_EQ(as_read(R"([{"from": "human", "value": "a"}, {"from": "chatgpt", "value": "b"}])"),
+            R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"}])");
   EXPECT_EQ(refusal(R"([{"from": "bot", "value": "a"}])"),
-            "turns[0].from: expected one of human, user, gpt, assistant, system, function_call, observation, tool, "
+            "turns[0].from: expected one of human, user, gpt, assistant, chatgpt, bing, bard, system, function_call, "
+            "observation, tool, "
             "found \"bot\"");
   EXPECT_EQ(refusal(R"([{"from": "human", "value": null}])"), "turns[0].value: expected a text, found null");
   EXPECT_EQ(refusal(R"([{"from": "human"}])"), "turns[0].value: is missing");

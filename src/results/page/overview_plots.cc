@@ -49,8 +49,10 @@ class OverviewPlots {
 
   // Lines first, then bars: drawings of one height stand side by side.
   void add_job(const std::vector<std::size_t>& job) {
-    add_curves("Train loss", job, {"loss", "Loss/train"});
-    add_curves("Eval loss", job, {"eval_loss"});
+    add_curves("Train loss", "loss", job, {"loss", "Loss/train"});
+    add_curves("Eval loss", "loss", job, {"eval_loss"});
+    add_curves("F1", "F1", job, {"eval_f1"});
+    add_curves("Exact match", "exact match", job, {"eval_exact_match"});
     for (const std::string& plot : scaling_plots(page_, job)) plots_ += figure(plot);
     add_bars("Throughput", {.label = "speed", .unit = "samples/s"}, job, {"samples per second"},
              {"samples_per_second"});
@@ -62,7 +64,7 @@ class OverviewPlots {
   }
 
   // Colours for the first few runs that have the metric; the others grey, all named on hover.
-  void add_curves(const std::string& title, const std::vector<std::size_t>& job,
+  void add_curves(const std::string& title, const std::string& axis, const std::vector<std::size_t>& job,
                   const std::vector<std::string>& metrics) {
     LinePlot plot;
     plot.title = title;
@@ -81,11 +83,12 @@ class OverviewPlots {
                              is_named ? Series::Role::kData : Series::Role::kFaint});
     }
     if (plot.series.size() < 2 && page_.runs.size() > 1) return;
-    if (plot.series.empty()) return;
+    const auto is_curve = [](const Series& series) { return series.points.size() > 1; };
+    if (std::ranges::none_of(plot.series, is_curve)) return;
     // Grey below the colours.
     std::stable_partition(plot.series.begin(), plot.series.end(),
                           [](const Series& series) { return series.role == Series::Role::kFaint; });
-    plot.y = number_axis("loss", "", largest_y(plot.series));
+    plot.y = number_axis(axis, "", largest_y(plot.series));
     std::string caption;
     if (num_found > kMostNamed) {
       caption = fmt::format("{} runs; the first {} in colour, {} in grey.", num_found, kMostNamed,
@@ -237,7 +240,7 @@ class OverviewPlots {
 
 std::string overview_section(const PageContent& page) {
   const std::string plots = OverviewPlots(page).all();
-  return plots.empty() ? "" : section("overview", "Comparison", plots);
+  return plots.empty() ? "" : section("overview", overview_title(page), plots);
 }
 
 }  // namespace tessera

@@ -42,11 +42,14 @@ std::string make_page(const PageInput& input) {
     const char *id, *name;
     std::string html;
   };
-  const std::vector<Part> parts = {
-      {"summary", "Summary", summary_section(page)},       {"runs", "Runs", run_table_section(page)},
-      {"overview", "Comparison", overview_section(page)},  {"tables", "Tables", tables_section(page)},
-      {"questions", "Questions", questions_section(page)}, {"settings", "Settings", settings_section(page)},
-      {"hardware", "Hardware", hardware_section(page)},    {"each", "Each run", run_sections(page)}};
+  const std::vector<Part> parts = {{"summary", "Summary", summary_section(page)},
+                                   {"runs", "Runs", run_table_section(page)},
+                                   {"overview", overview_title(page), overview_section(page)},
+                                   {"tables", "Tables", tables_section(page)},
+                                   {"questions", "Questions", questions_section(page)},
+                                   {"settings", "Settings", settings_section(page)},
+                                   {"hardware", "Hardware", hardware_section(page)},
+                                   {"each", "Each run", run_sections(page)}};
   std::string links, sections;
   for (const Part& part : parts) {
     if (!part.html.empty()) links += fmt::format("<a href=\"#{}\">{}</a>", part.id, part.name);

@@ -163,6 +163,24 @@ TEST(Page, SaysWhatRanWhatWasBestAndWhatFailed) {
   EXPECT_TRUE(has(page, "no sign of life since 2026-11-15T09:10:00Z</li>"));
 }
 
+TEST(Page, ASingleRunIsNotTheBestOfAnything) {
+  RunRecord run = finished_run("alone", 4, 32, 125);
+  run.summary.set("max_mem_alloc_MB", 10240.0);
+  const std::string page = page_of({run});
+  EXPECT_TRUE(has(page, "<li>Speed: <b data-v=\"32\">32 samples/s</b> on 4 GPUs (8 per GPU).</li>"));
+  EXPECT_TRUE(has(page, "<li>Memory: a peak of <b data-v=\"10240\">10 GiB</b> per rank (allocated by tensors).</li>"));
+  EXPECT_FALSE(has(page, "Fastest") || has(page, ">Comparison<"));
+}
+
+TEST(Page, ShowsTheQualityOfAnswersAsItGrows) {
+  RunRecord run = finished_run("a", 1, 10, 100);
+  run.metrics = {{{"step", std::int64_t{5}}, {"time", 1794733206.0}, {"eval_f1", 0.25}},
+                 {{"step", std::int64_t{10}}, {"time", 1794733212.0}, {"eval_f1", 0.5}, {"eval_exact_match", 0.125}}};
+  const std::string page = page_of({run});
+  EXPECT_TRUE(has(page, "5,0.25 10,0.5"));
+  EXPECT_FALSE(has(page, "10,0.125")) << "one value is no curve";
+}
+
 TEST(Page, ShowsHowRunsScale) {
   const std::string page =
       page_of({finished_run("4", 4, 36, 100), finished_run("1", 1, 10, 400), finished_run("2", 2, 19, 200)});

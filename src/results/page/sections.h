@@ -61,6 +61,9 @@ struct PageContent {
 std::string summary_section(const PageContent& page);    // what ran, what was fastest, what failed and why
 std::string run_table_section(const PageContent& page);  // sortable, filterable
 std::string overview_section(const PageContent& page);   // plots over all runs
+inline const char* overview_title(const PageContent& page) {
+  return page.runs.size() == 1 ? "Plots" : "Comparison";
+}
 std::string tables_section(const PageContent& page);
 std::string questions_section(const PageContent& page);
 std::string settings_section(const PageContent& page);  // those that differ

@@ -77,13 +77,20 @@ std::optional<std::size_t> best_of(const PageContent& page, const std::vector<st
   return best;
 }
 
+// A single run is not the best of anything.
+std::string lead(const PageContent& page, const std::vector<std::size_t>& group, std::size_t best,
+                 const char* of_several, const char* of_one) {
+  return group.size() == 1 ? fmt::format("{}: ", of_one)
+                           : fmt::format("{}: {} with ", of_several, run_link(page, best));
+}
+
 std::string fastest(const PageContent& page, const std::vector<std::size_t>& group) {
   const auto best = best_of(page, group, "samples_per_second", true);
   if (!best) return "";
   const RunFigures& run = page.runs[*best];
   const double speed = *run.samples_per_second;
-  std::string out = fmt::format("Fastest: {} with <b data-v=\"{}\">{} samples/s</b>", run_link(page, *best),
-                                exact(speed), readable(speed));
+  std::string out = lead(page, group, *best, "Fastest", "Speed") +
+                    fmt::format("<b data-v=\"{}\">{} samples/s</b>", exact(speed), readable(speed));
   if (run.num_ranks && *run.num_ranks > 1) {
     out += fmt::format(" on {} {}s ({} per {})", *run.num_ranks, run.rank_word(), readable(speed / *run.num_ranks),
                        run.rank_word());
@@ -106,8 +113,9 @@ std::string least_memory(const PageContent& page, const std::vector<std::size_t>
     const auto best = best_of(page, group, metric, false);
     if (!best) continue;
     const double peak = *page.runs[*best].value(metric);
-    std::string out = fmt::format("Least memory: {} with a peak of <b data-v=\"{}\">{}</b> per rank ({})",
-                                  run_link(page, *best), exact(peak), readable_MB(peak), words);
+    std::string out =
+        lead(page, group, *best, "Least memory", "Memory") +
+        fmt::format("a peak of <b data-v=\"{}\">{}</b> per rank ({})", exact(peak), readable_MB(peak), words);
     const auto most = best_of(page, group, metric, true);
     if (most != best) {
       out += fmt::format("; most: {} with {}", run_link(page, *most), readable_MB(*page.runs[*most].value(metric)));
@@ -121,8 +129,8 @@ std::string lowest_loss(const PageContent& page, const std::vector<std::size_t>&
   const auto best = best_of(page, group, "eval_loss", false);
   if (!best) return "";
   const double loss = *page.runs[*best].value("eval_loss");
-  return fmt::format("Lowest eval loss: {} with <b data-v=\"{}\">{}</b>.", run_link(page, *best), exact(loss),
-                     readable(loss));
+  return lead(page, group, *best, "Lowest eval loss", "Eval loss") +
+         fmt::format("<b data-v=\"{}\">{}</b>.", exact(loss), readable(loss));
 }
 
 std::string failures(const PageContent& page) {
@@ -166,7 +174,7 @@ std::string summary_section(const PageContent& page) {
   }
   out += failures(page);
   if (!page.input.passed_over.empty()) {
-    out += "<h3>Passed over</h3><ul>";
+    out += "<h3>Skipped</h3><ul>";
     for (const std::string& each : page.input.passed_over) out += "<li>" + html_text(printable(each, 400)) + "</li>";
     out += "</ul>";
   }
