@@ -10,8 +10,6 @@ using Arguments = std::vector<ForeignArgument>;
 
 constexpr const char* kFetchBefore = "nothing is downloaded: fetch models and data sets before";
 constexpr const char* kNoPadding = "nothing is padded";
-constexpr const char* kNoAdapterKinds = "all parameters are trained: there are no adapters";
-constexpr const char* kNoAdapter = "there is no adapter without --use_peft";
 constexpr const char* kNoQuantising = "training from quantised weights is not built: give --bf16 for less memory";
 constexpr const char* kOwnConfiguration =
     "name that configuration's files: --train_file, or its folder by --dataset_name";
@@ -28,11 +26,6 @@ const Arguments kShared = {
     {"dtype", A::kText, kOwnType, "auto|float32"},
     {"model_init_kwargs", A::kText, "give settings instead, such as --bf16", "{}|"},
     {"router_aux_loss_coef", A::kNumber, "models with experts are not built", "0"},
-    {"lora_target_parameters", A::kText, kNoAdapter},
-    {"lora_modules_to_save", A::kText, kNoAdapter},
-    {"lora_task_type", A::kText, kNoAdapter},
-    {"use_rslora", A::kBool, kNoAdapterKinds, "false"},
-    {"use_dora", A::kBool, kNoAdapterKinds, "false"},
     {"bnb_4bit_quant_type", A::kText, "there are no quantised weights without --load_in_4bit"},
     {"use_bnb_nested_quant", A::kBool, kNoQuantising, "false"},
     {"bnb_4bit_quant_storage", A::kText, "there are no quantised weights without --load_in_4bit"},
